@@ -1,0 +1,81 @@
+// Turns what an adapter yields into what the protocol allows: `started` first and once, one terminal event with
+// nothing after it, deltas that fit into a frame, one delta at the end for a run that nobody reads along.
+
+import type { NodeRunEvent, UsageEvent } from "@iop/platform-common/protocol/RunEvent"
+import { AdapterFailure } from "./Adapter.ts"
+import { GatheredDeltas } from "./GatheredDeltas.ts"
+import { splitDelta } from "./splitDelta.ts"
+
+/** The most text of a run that is gathered for a whole answer, in UTF-16 code units: what a node's memory can bear. */
+const MAX_GATHERED_UNITS = 16 * 1024 * 1024
+
+/** See the file's head. */
+export class EventShaper {
+  readonly #stream: boolean
+  readonly #maxFrameBytes: () => number
+  readonly #gathered = new GatheredDeltas()
+  #usage: UsageEvent | undefined
+  #started = false
+  #ended = false
+
+  constructor(options: { readonly stream: boolean; readonly maxFrameBytes: () => number }) {
+    this.#stream = options.stream
+    this.#maxFrameBytes = options.maxFrameBytes
+  }
+
+  /** Whether the terminal event was seen. */
+  get ended(): boolean {
+    return this.#ended
+  }
+
+  /** What to send for these events. Throws an `AdapterFailure` if a whole answer outgrows the limit. */
+  shape(events: ReadonlyArray<NodeRunEvent>): ReadonlyArray<NodeRunEvent> {
+    const out: Array<NodeRunEvent> = []
+    for (const event of events) {
+      if (this.#ended) break
+      this.#shapeOne(event, out)
+    }
+    return out
+  }
+
+  #shapeOne(event: NodeRunEvent, out: Array<NodeRunEvent>): void {
+    if (event.type === "started") {
+      if (!this.#started) out.push(event)
+      this.#started = true
+      return
+    }
+    if (event.type === "failed" || event.type === "cancelled") {
+      this.#ended = true
+      out.push(event)
+      return
+    }
+    if (!this.#started) {
+      this.#started = true
+      out.push({ type: "started" })
+    }
+    if (event.type === "completed") {
+      this.#ended = true
+      for (const delta of this.#gathered.take()) out.push(...splitDelta(delta, this.#maxFrameBytes()))
+      if (this.#usage !== undefined) out.push(this.#usage)
+      out.push(event)
+      return
+    }
+    if (this.#stream) {
+      if (event.type === "delta") out.push(...splitDelta(event, this.#maxFrameBytes()))
+      else out.push(event)
+      return
+    }
+    if (event.type === "usage") {
+      this.#usage = event
+      return
+    }
+    this.#gathered.add(event)
+    if (this.#gathered.size > MAX_GATHERED_UNITS) {
+      throw new AdapterFailure({
+        code: "limit",
+        message: `the answer is longer than ${MAX_GATHERED_UNITS} characters, which is the most that can be given whole; ask for a stream`,
+        retryable: false
+      })
+    }
+  }
+}

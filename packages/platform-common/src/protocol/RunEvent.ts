@@ -17,7 +17,11 @@ export interface TokenLogprob {
   readonly token: string
   readonly logprob: number
   readonly bytes?: Uint8Array
-  readonly top?: ReadonlyArray<{ readonly token: string; readonly logprob: number; readonly bytes?: Uint8Array }>
+  readonly top?: ReadonlyArray<{
+    readonly token: string
+    readonly logprob: number
+    readonly bytes?: Uint8Array
+  }>
 }
 
 /** The adapter works on the run. */
@@ -84,7 +88,13 @@ export interface CompletedEvent {
 }
 
 /** Why a run failed at a node, in the protocol's words. */
-export type NodeFailureCode = "adapter_error" | "rejected" | "invalid_input" | "timeout" | "limit" | "internal"
+export type NodeFailureCode =
+  | "adapter_error"
+  | "rejected"
+  | "invalid_input"
+  | "timeout"
+  | "limit"
+  | "internal"
 
 /** The run failed at the node. */
 export interface NodeFailedEvent {

@@ -1,0 +1,176 @@
+// Dials a peer that speaks frames, over TCP or TLS, and says in words why it could not.
+
+import { connect as connectTcp, isIP, type Socket } from "node:net"
+import { type ConnectionOptions, checkServerIdentity, connect as connectTls } from "node:tls"
+import { Data, Effect } from "effect"
+import { FrameConnection, type FrameConnectionOptions } from "./FrameConnection.ts"
+import { formatPeer } from "./peerAddress.ts"
+import { describeTlsError, errorCode, errorText, isReset } from "./socketErrors.ts"
+import { readAuthority, readIdentity, type TlsFileError } from "./tlsFiles.ts"
+
+/** TLS of a dialler: PEM files, read at every dial, so that a renewed certificate is found. */
+export interface TlsClientOptions {
+  /** Authority that the peer's certificate must come from. Default: those that Node trusts. */
+  readonly caFile?: string
+  /** This side's certificate and its key, for a peer that wants one; both or neither. */
+  readonly certFile?: string
+  readonly keyFile?: string
+  /** Name that the peer's certificate must have. Default: the host that is dialled. */
+  readonly serverName?: string
+}
+
+export interface DialOptions extends FrameConnectionOptions {
+  readonly host: string
+  readonly port: number
+  /** For resolving, connecting and the TLS handshake together, in milliseconds. Default 10,000. */
+  readonly connectTimeoutMs?: number
+  readonly tls?: TlsClientOptions
+}
+
+/** Why a dial failed; the message says where and what to do. */
+export class DialError extends Data.TaggedError("DialError")<{
+  readonly kind: "refused" | "unresolved" | "timeout" | "unreachable" | "tls" | "other"
+  readonly host: string
+  readonly port: number
+  readonly message: string
+  readonly cause?: unknown
+}> {}
+
+const CONNECT_TIMEOUT_MS = 10_000
+
+/**
+ * Connects and begins to read: `onFrames` may be called before this effect has returned. The connection is the
+ * caller's; interrupting the dial destroys the socket.
+ *
+ * With TLS 1.3 a peer judges this side's certificate after the handshake: its refusal ends the open connection, with
+ * reason `error` or `reset`, and is not a `DialError`.
+ */
+export const dialFrames = Effect.fnUntraced(function* (
+  options: DialOptions
+): Effect.fn.Return<FrameConnection, DialError> {
+  const { host, port } = options
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+    return yield* dialError(options, "other", `${port} is not a port; it is a whole number from 1 to 65535`)
+  }
+  const tls = options.tls === undefined ? undefined : yield* tlsOptions(options, options.tls)
+  const timeoutMs = options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS
+  let socket: Socket | undefined
+  return yield* Effect.callback<FrameConnection, DialError>((resume) => {
+    const dialled =
+      tls === undefined ? connectTcp({ host, port, noDelay: true }) : connectTls({ ...tls, host, port })
+    socket = dialled
+    const settle = (result: Effect.Effect<FrameConnection, DialError>) => {
+      clearTimeout(timer)
+      dialled.off("error", onError)
+      dialled.off("close", onClose)
+      // Errors of a socket that was given up have nobody to be told to.
+      dialled.on("error", ignoreError)
+      resume(result)
+    }
+    const fail = (error: DialError) => {
+      settle(Effect.fail(error))
+      dialled.destroy()
+    }
+    const onError = (cause: Error) => fail(describeDialFailure(options, cause))
+    const onClose = () => fail(dialError(options, "other", "the peer closed the connection at once"))
+    const timer = setTimeout(
+      () =>
+        fail(
+          dialError(
+            options,
+            "timeout",
+            `no answer within ${timeoutMs} ms; is the address right and the port open?`
+          )
+        ),
+      timeoutMs
+    )
+    dialled.once("error", onError)
+    dialled.once("close", onClose)
+    dialled.once(tls === undefined ? "connect" : "secureConnect", () => {
+      settle(Effect.succeed(new FrameConnection(dialled, options)))
+    })
+    return Effect.sync(() => clearTimeout(timer))
+  }).pipe(
+    // Around the callback, so that it also covers a connection that was made but not yet handed over.
+    Effect.onInterrupt(() => Effect.sync(() => socket?.destroy()))
+  )
+})
+
+const ignoreError = () => undefined
+
+const dialError = (options: DialOptions, kind: DialError["kind"], what: string, cause?: unknown): DialError =>
+  new DialError({
+    kind,
+    host: options.host,
+    port: options.port,
+    message: `cannot connect to ${formatPeer(options.host, options.port)}: ${what}`,
+    ...(cause === undefined ? {} : { cause })
+  })
+
+const tlsOptions = Effect.fnUntraced(function* (
+  options: DialOptions,
+  tls: TlsClientOptions
+): Effect.fn.Return<ConnectionOptions, DialError> {
+  const asDialError = (error: TlsFileError) => dialError(options, "tls", error.message, error)
+  const ca =
+    tls.caFile === undefined ? undefined : yield* Effect.mapError(readAuthority(tls.caFile), asDialError)
+  if ((tls.certFile === undefined) !== (tls.keyFile === undefined)) {
+    return yield* dialError(
+      options,
+      "tls",
+      "a client certificate needs both a certificate file and a key file"
+    )
+  }
+  const identity =
+    tls.certFile === undefined || tls.keyFile === undefined
+      ? {}
+      : yield* Effect.mapError(readIdentity(tls.certFile, tls.keyFile), asDialError)
+  const name = tls.serverName ?? options.host
+  return {
+    ...identity,
+    ...(ca === undefined ? {} : { ca }),
+    // An address may not be sent as a server name, but is checked against the certificate all the same.
+    servername: isIP(name) === 0 ? name : "",
+    checkServerIdentity: (_, certificate) => checkServerIdentity(name, certificate)
+  }
+})
+
+function describeDialFailure(options: DialOptions, cause: Error): DialError {
+  // Node tries every address of a name and then fails with all their errors together; the first speaks for them.
+  const error = cause instanceof AggregateError && cause.errors[0] instanceof Error ? cause.errors[0] : cause
+  const fail = (kind: DialError["kind"], what: string) => dialError(options, kind, what, cause)
+  const tls = options.tls === undefined ? undefined : describeTlsError(error)
+  if (tls !== undefined) return fail("tls", tls)
+  switch (errorCode(error)) {
+    case "ECONNREFUSED":
+      return fail("refused", "nothing listens on that port, or a firewall refuses it")
+    case "ENOTFOUND":
+    case "EAI_NONAME":
+    case "EAI_NODATA":
+      return fail("unresolved", `the name ${options.host} is not known; is it spelled right?`)
+    case "EAI_AGAIN":
+    case "EAI_FAIL":
+      return fail(
+        "unresolved",
+        `the name ${options.host} cannot be resolved now; does name resolution work here?`
+      )
+    case "ETIMEDOUT":
+      return fail("timeout", "no answer; is the address right and the port open?")
+    case "EHOSTUNREACH":
+    case "ENETUNREACH":
+    case "EHOSTDOWN":
+    case "ENETDOWN":
+    case "EADDRNOTAVAIL":
+      return fail("unreachable", "there is no way to that address from this machine")
+    default:
+      if (isReset(error)) {
+        return fail(
+          options.tls === undefined ? "other" : "tls",
+          options.tls === undefined
+            ? "the peer cut the connection at once"
+            : "the peer cut the connection during the TLS handshake; does it speak TLS?"
+        )
+      }
+      return fail("other", errorText(error))
+  }
+}

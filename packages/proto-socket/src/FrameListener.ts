@@ -2,11 +2,12 @@
 // an accepted connection belongs to whom it was given, also after the listener is closed.
 
 import { createServer as createTcpServer, type Server, type Socket } from "node:net"
-import { createServer as createTlsServer, type TLSSocket } from "node:tls"
+import { createServer as createTlsServer } from "node:tls"
 import { Data, Effect, type Scope } from "effect"
 import { FrameConnection, type FrameConnectionOptions } from "./FrameConnection.ts"
-import { formatPeer, peerAddress } from "./peerAddress.ts"
-import { describeTlsCode, describeTlsError, errorCode, errorText } from "./socketErrors.ts"
+import { HandshakeWatch } from "./HandshakeWatch.ts"
+import { type FramePeer, formatPeer, peerOf } from "./peerAddress.ts"
+import { errorCode, errorText } from "./socketErrors.ts"
 import { readAuthority, readIdentity, type TlsFileError } from "./tlsFiles.ts"
 
 /** TLS of a listener: PEM files, read once when it opens. */
@@ -15,13 +16,6 @@ export interface TlsServerOptions {
   readonly keyFile: string
   /** With it, a peer must show a certificate that this authority signed (mutual TLS). */
   readonly clientCaFile?: string
-}
-
-/** Where a connection comes from. */
-export interface FramePeer {
-  /** IPv4 in its IPv4 form. */
-  readonly remoteAddress: string
-  readonly remotePort: number
 }
 
 /** An accepted connection that nobody reads yet. */
@@ -94,23 +88,20 @@ export const listenFrames = Effect.fnUntraced(function* (
       message: `cannot listen on port ${port}: a port is a whole number from 0 to 65535`
     })
   }
-  const handshakes = new Map<string, Handshake>()
-  const server = options.tls ? yield* makeTlsServer(options, options.tls, handshakes) : makeTcpServer(options)
+  const watch = new HandshakeWatch(
+    options.tlsHandshakeTimeoutMs ?? TLS_HANDSHAKE_TIMEOUT_MS,
+    options.onTlsError
+  )
+  const server = options.tls ? yield* makeTlsServer(options, options.tls, watch) : makeTcpServer(options)
   if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections
   server.on("drop", (data) => {
-    options.onRefused?.({
-      remoteAddress: peerAddress(data?.remoteAddress),
-      remotePort: data?.remotePort ?? 0
-    })
+    options.onRefused?.(peerOf({ remoteAddress: data?.remoteAddress, remotePort: data?.remotePort }))
   })
-  yield* Effect.acquireRelease(listen(server, host, port), () =>
+  yield* Effect.acquireRelease(listen(server, options), () =>
     Effect.sync(() => {
       server.close()
-      for (const handshake of handshakes.values()) handshake.socket.destroy()
+      watch.destroy()
     })
-  )
-  server.on("error", (error) =>
-    options.onAcceptError?.(`a connection could not be accepted: ${errorText(error)}`)
   )
   const address = server.address()
   return typeof address === "object" && address !== null
@@ -118,13 +109,16 @@ export const listenFrames = Effect.fnUntraced(function* (
     : { address: { host, port } }
 })
 
-const listen = (server: Server, host: string, port: number) =>
+const listen = (server: Server, { host, port, onAcceptError }: FrameListenerOptions) =>
   Effect.callback<void, ListenError>((resume) => {
     const onError = (cause: Error) => {
       server.off("listening", onListening)
       resume(Effect.fail(listenError(host, port, cause)))
     }
     const onListening = () => {
+      server.on("error", (error) =>
+        onAcceptError?.(`a connection could not be accepted: ${errorText(error)}`)
+      )
       server.off("error", onError)
       resume(Effect.void)
     }
@@ -174,16 +168,10 @@ const makeTcpServer = (options: FrameListenerOptions): Server => {
   return server
 }
 
-interface Handshake {
-  readonly socket: Socket
-  readonly timer: NodeJS.Timeout
-  timedOut: boolean
-}
-
 const makeTlsServer = Effect.fnUntraced(function* (
   options: FrameListenerOptions,
   tls: TlsServerOptions,
-  handshakes: Map<string, Handshake>
+  watch: HandshakeWatch
 ): Effect.fn.Return<Server, ListenError> {
   const asListenError = (error: TlsFileError) =>
     new ListenError({
@@ -198,7 +186,6 @@ const makeTlsServer = Effect.fnUntraced(function* (
     tls.clientCaFile === undefined
       ? undefined
       : yield* Effect.mapError(readAuthority(tls.clientCaFile), asListenError)
-  const timeoutMs = options.tlsHandshakeTimeoutMs ?? TLS_HANDSHAKE_TIMEOUT_MS
   const server = yield* Effect.try({
     try: () =>
       createTlsServer({
@@ -215,58 +202,10 @@ const makeTlsServer = Effect.fnUntraced(function* (
         cause
       })
   })
-  // Node's own handshake timeout begins anew with every byte. An address and port name one handshake at a time.
-  const finish = (socket: Socket, key = peerKey(socket)): Handshake | undefined => {
-    const handshake = handshakes.get(key)
-    if (handshake === undefined) return undefined
-    clearTimeout(handshake.timer)
-    handshakes.delete(key)
-    return handshake
-  }
-  server.on("connection", (socket: Socket) => {
-    const key = peerKey(socket)
-    const handshake: Handshake = {
-      socket,
-      timedOut: false,
-      timer: setTimeout(() => {
-        handshake.timedOut = true
-        socket.destroy()
-      }, timeoutMs)
-    }
-    handshakes.set(key, handshake)
-    socket.once("close", () => {
-      if (handshakes.get(key) !== handshake) return
-      clearTimeout(handshake.timer)
-      handshakes.delete(key)
-    })
-  })
-  server.on("secureConnection", (socket) => {
-    finish(socket)
-    handOver(socket, options)
-  })
-  server.on("tlsClientError", (error, socket) => {
-    const peer = peerOf(socket)
-    socket.destroy()
-    options.onTlsError?.(tlsErrorMessage(error, socket), peer)
-  })
+  watch.attach(server)
+  server.on("secureConnection", (socket) => handOver(socket, options))
   return server
 })
-
-const peerOf = (socket: Socket): FramePeer => ({
-  remoteAddress: peerAddress(socket.remoteAddress),
-  remotePort: socket.remotePort ?? 0
-})
-
-const peerKey = (socket: Socket): string => `${socket.remoteAddress} ${socket.remotePort}`
-
-function tlsErrorMessage(error: Error, socket: TLSSocket): string {
-  // A certificate that is not trusted ends the handshake without an error of its own.
-  const refused: unknown = socket.authorizationError
-  if (typeof refused === "string") {
-    return describeTlsCode(refused) ?? `the peer's certificate is refused: ${refused}`
-  }
-  return describeTlsError(error) ?? `the TLS handshake failed: ${errorText(error)}`
-}
 
 function handOver(socket: Socket, options: FrameListenerOptions): void {
   // A peer that resets at once leaves a socket without an address, and its error must find a listener.

@@ -35,8 +35,8 @@ export interface ConnectionOptions {
 
 /** Why a dial did not lead to a connection. */
 export interface DialFailure {
-  /** The kind, such as `refused`. */
-  readonly tag: string
+  /** Such as `refused`. */
+  readonly kind: string
   /** For a person: what, where. */
   readonly message: string
 }

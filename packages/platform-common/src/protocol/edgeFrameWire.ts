@@ -1,7 +1,7 @@
 // Frames from the edge to a node: how the edge writes them and how a node reads them. The bytes are one EdgeFrame,
 // without the length that goes before it on the wire.
 
-import { create, type MessageInitShape } from "@bufbuild/protobuf"
+import { create, type JsonValue, type MessageInitShape } from "@bufbuild/protobuf"
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire"
 import { EdgeFrameSchema, type Goodbye, type GoodbyeCode } from "../gen/iop/v1/frame_pb.ts"
 import {
@@ -16,6 +16,7 @@ import { encodeMessage } from "./encodeMessage.ts"
 import { EDGE_FRAME_BOUNDS, MAX_MESSAGE_LENGTH } from "./limits.ts"
 import { cut } from "./runEventParts.ts"
 import { type ForeignNumbers, scanFrame } from "./scanFrame.ts"
+import { WireError } from "./WireError.ts"
 
 /** The bodies of a NodeFrame. */
 const FOREIGN: ForeignNumbers = { from: 1, to: 15 }
@@ -147,8 +148,45 @@ export const encodeCancel = (handle: number, code: CancelCode, reason: string): 
  * Gives a run to a node. Throws a `WireError` if its input nests more deeply or holds more than a node takes; that
  * is the caller's mistake and must fail the run, not the link.
  */
-export const encodeRunRequest = (run: RunRequestFields): Uint8Array =>
-  encodeBody({ case: "runRequest", value: create(RunRequestSchema, run) })
+export const encodeRunRequest = (run: RunRequestFields): Uint8Array => {
+  checkJson(jsonOf(run.input))
+  return encodeBody({ case: "runRequest", value: create(RunRequestSchema, run) })
+}
+
+/** The JSON values that a caller put into the input. */
+const jsonOf = ({ kind, parameters }: RunInput): Array<JsonValue> => {
+  const values: Array<JsonValue> = parameters === undefined ? [] : [parameters]
+  if (kind.case === "chat") {
+    for (const tool of kind.value.tools) {
+      if (tool.kind.case === "custom" && tool.kind.value.definition !== undefined) {
+        values.push(tool.kind.value.definition)
+      }
+    }
+  }
+  return values
+}
+
+/**
+ * Counts the messages that JSON values become, before they become any: writing millions of them only to refuse the
+ * frame would hold everybody up. The list, instead of the stack, bears any depth.
+ */
+const checkJson = (left: Array<JsonValue>): void => {
+  let messages = 0
+  for (let value = left.pop(); value !== undefined; value = left.pop()) {
+    if (typeof value !== "object" || value === null) continue
+    const members = Array.isArray(value) ? value : Object.values(value)
+    messages += Array.isArray(value) ? members.length : 2 * members.length
+    if (messages > EDGE_FRAME_BOUNDS.messages) {
+      throw new WireError(
+        "too_many",
+        `the parameters of the run have too many values: at most ${EDGE_FRAME_BOUNDS.messages} are allowed`
+      )
+    }
+    for (const member of members) {
+      if (typeof member === "object" && member !== null) left.push(member)
+    }
+  }
+}
 
 /** Registers a node. Throws a `WireError` if its configuration is more than a node takes. */
 export const encodeRegisterAccepted = (

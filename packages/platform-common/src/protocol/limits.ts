@@ -16,14 +16,17 @@ export const MAX_NODE_FRAME_FIELDS = 262_144
 /** Nested messages in a frame from a node. Building them takes about 20 ms. */
 export const MAX_NODE_FRAME_MESSAGES = 65_536
 
-/** Fields in a frame from the edge: a 32 MiB prompt may come with large JSON parameters. */
-export const MAX_EDGE_FRAME_FIELDS = 1_048_576
+/** Fields in a frame from the edge. */
+export const MAX_EDGE_FRAME_FIELDS = 524_288
 
-/** Nested messages in a frame from the edge. */
-export const MAX_EDGE_FRAME_MESSAGES = 524_288
+/**
+ * Nested messages in a frame from the edge. Each value of JSON parameters is one, each member of an object two.
+ * Writing as many takes about 50 ms, for all runs together, so one caller cannot have more.
+ */
+export const MAX_EDGE_FRAME_MESSAGES = 131_072
 
-/** Values of packed fields in a frame from the edge: 2,048 texts of 8,192 tokens, the most that servers accept, fit. */
-export const MAX_EDGE_FRAME_VALUES = 16_777_216
+/** Values of packed fields in a frame from the edge: tokens to embed. OpenAI takes 300,000 in a request. */
+export const MAX_EDGE_FRAME_VALUES = 1_048_576
 
 /** Adapters of a node, in its configuration and its status. A box with more than a dozen is unusual. */
 export const MAX_ADAPTERS = 256

@@ -92,9 +92,7 @@ export class AdapterSet {
         this.#entries.set(wanted.name, entry)
         // The successor waits for its predecessor: both may want the same port or directory.
         const stop = old === undefined ? Effect.void : this.#stop(old)
-        steps.push(
-          Effect.forkDetach(Effect.andThen(stop, this.#start(entry)), { startImmediately: true })
-        )
+        steps.push(Effect.forkDetach(Effect.andThen(stop, this.#start(entry)), { startImmediately: true }))
       }
       for (const old of before.values()) {
         steps.push(Effect.forkDetach(this.#stop(old), { startImmediately: true }))

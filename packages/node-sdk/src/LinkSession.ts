@@ -5,10 +5,11 @@
 import { type Goodbye, GoodbyeCode } from "@iop/platform-common/gen/iop/v1/frame_pb"
 import type { NodeConfigPayload } from "@iop/platform-common/gen/iop/v1/node_config_pb"
 import {
-  RejectCode,
   type RegisterAccepted,
-  type RegisterResponse
+  type RegisterResponse,
+  RejectCode
 } from "@iop/platform-common/gen/iop/v1/register_pb"
+import type { RunRequest } from "@iop/platform-common/gen/iop/v1/run_pb"
 import { decodeEdgeFrame } from "@iop/platform-common/protocol/edgeFrameWire"
 import {
   encodeNodeGoodbye,
@@ -19,7 +20,6 @@ import { PROTOCOL_VERSION } from "@iop/platform-common/protocol/version"
 import { WireError } from "@iop/platform-common/protocol/WireError"
 import { Clock, Deferred, Effect, Redacted } from "effect"
 import type { Dialer, NodeConnection } from "./NodeConnection.ts"
-import type { RunRequest } from "@iop/platform-common/gen/iop/v1/run_pb"
 import type { RunLink, RunTable } from "./RunTable.ts"
 
 /** Why a session ended. */
@@ -158,17 +158,19 @@ class Session {
           )
         }
         const { accepted, link } = registered.value
-        return this.#owner.onRegistered(accepted).pipe(
-          Effect.andThen(
-            accepted.config === undefined ? Effect.void : this.#owner.applyConfig(accepted.config)
-          ),
-          Effect.andThen(
-            Effect.raceFirst(
-              this.#owner.reportStatus(link),
-              Effect.raceFirst(this.#watchEdge(accepted), this.#awaitDrain)
+        return this.#owner
+          .onRegistered(accepted)
+          .pipe(
+            Effect.andThen(
+              accepted.config === undefined ? Effect.void : this.#owner.applyConfig(accepted.config)
+            ),
+            Effect.andThen(
+              Effect.raceFirst(
+                this.#owner.reportStatus(link),
+                Effect.raceFirst(this.#watchEdge(accepted), this.#awaitDrain)
+              )
             )
           )
-        )
       })
     )
   }
@@ -367,7 +369,8 @@ const afterReading = Effect.callback<void>((resume) => {
   setImmediate(() => setImmediate(() => resume(Effect.void)))
 })
 
-const bounded = (text: string) => (text.length > MAX_REASON_UNITS ? `${text.slice(0, MAX_REASON_UNITS)}…` : text)
+const bounded = (text: string) =>
+  text.length > MAX_REASON_UNITS ? `${text.slice(0, MAX_REASON_UNITS)}…` : text
 
 const REJECTIONS: Readonly<Record<number, string>> = {
   [RejectCode.UNKNOWN_TOKEN]: "unknown_token",

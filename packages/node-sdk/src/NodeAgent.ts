@@ -11,8 +11,8 @@ import { FailureLog } from "./FailureLog.ts"
 import { runSession, type SessionEnd, type SessionLink, type SessionOwner } from "./LinkSession.ts"
 import type { Dialer } from "./NodeConnection.ts"
 import { nodeStatusFrame } from "./nodeStatus.ts"
-import { redialDelay } from "./redialDelay.ts"
 import { RunTable } from "./RunTable.ts"
+import { redialDelay } from "./redialDelay.ts"
 
 /** What a node is made of. */
 export interface NodeAgentOptions {
@@ -100,7 +100,9 @@ export const makeNodeAgent = Effect.fnUntraced(function* (
         return Effect.logWarning("runs did not finish within the drain timeout and were stopped", {
           runs: count,
           timeoutMs
-        }).pipe(Effect.andThen(link === undefined ? Effect.void : Effect.timeoutOption(idle, STOP_TIMEOUT_MS)))
+        }).pipe(
+          Effect.andThen(link === undefined ? Effect.void : Effect.timeoutOption(idle, STOP_TIMEOUT_MS))
+        )
       })
     )
 

@@ -103,7 +103,8 @@ export class RunOutbox {
     if (!terminal && this.#keptBytes > 0 && this.#keptBytes + frame.length > this.#window) return false
     this.#lastSeq = seq
     this.#terminal = terminal
-    const sendable = this.#send !== undefined && this.#unsent === this.#kept.length && this.#fits(frame.length)
+    const sendable =
+      this.#send !== undefined && this.#unsent === this.#kept.length && this.#fits(frame.length)
     this.#kept.push({ event, bytes: frame.length })
     this.#keptBytes += frame.length
     if (sendable) {
@@ -187,11 +188,7 @@ export class RunOutbox {
   #pump(): void {
     while (this.#send !== undefined && this.#unsent < this.#kept.length) {
       const kept = this.#kept[this.#unsent]!
-      const frame = this.#encode(
-        this.#handle,
-        this.#ackedSeq + 1 + (this.#unsent - this.#head),
-        kept.event
-      )
+      const frame = this.#encode(this.#handle, this.#ackedSeq + 1 + (this.#unsent - this.#head), kept.event)
       if (!this.#fits(frame.length)) return
       this.#keptBytes += frame.length - kept.bytes
       kept.bytes = frame.length

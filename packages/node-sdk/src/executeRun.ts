@@ -11,7 +11,7 @@ import type { RunOutbox } from "./RunOutbox.ts"
 export type RunStop = Extract<NodeRunEvent, { readonly type: "cancelled" | "failed" }>
 
 /** Stops the pull once the adapter has yielded its terminal event. */
-class RunOver extends Data.TaggedError("RunOver")<{}> {}
+class RunOver extends Data.TaggedError("RunOver") {}
 
 /**
  * Executes the run until its terminal event is in the outbox. `stop` says why, when the effect is interrupted.

@@ -1,6 +1,6 @@
 // A node process in one effect: what a `main.ts` calls after it has read an address and a token.
 
-import { type TlsClientOptions, dialFrames } from "@iop/proto-socket/dialFrames"
+import { dialFrames, type TlsClientOptions } from "@iop/proto-socket/dialFrames"
 import { Effect, Fiber, type Redacted } from "effect"
 import type { Adapter } from "./Adapter.ts"
 import { makeNodeAgent } from "./NodeAgent.ts"

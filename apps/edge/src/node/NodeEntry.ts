@@ -1,8 +1,9 @@
 // A node at run time: its record, its link while it has one, what it said about itself, and the slots that the
 // edge has given away on it. The entry outlives a link, because slots, circuits and a cordon do.
-import type { AdapterRecord, NodeRecord } from "./NodeRecord.ts"
+
 import { Circuit, type CircuitLimits } from "./Circuit.ts"
 import type { NodeLink } from "./NodeLink.ts"
+import type { AdapterRecord, NodeRecord } from "./NodeRecord.ts"
 import type { NodeStatus } from "./NodeStatus.ts"
 
 /** How the node was last lost. */

@@ -1,7 +1,8 @@
 // What the run and the registry may do with a node's connection. The transport implements it; nothing above the
 // transport knows frames or sockets.
-import type { NodeRunEvent } from "@iop/platform-common/protocol/RunEvent"
+
 import type { RunInput } from "@iop/platform-common/gen/iop/v1/run_input_pb"
+import type { NodeRunEvent } from "@iop/platform-common/protocol/RunEvent"
 
 /** Everything a node needs to execute one attempt of a run. */
 export interface RunDispatch {

@@ -11,7 +11,15 @@ import { NodeStore } from "./NodeStore.ts"
 import { Timers } from "./Timers.ts"
 
 /** What happened to a node. */
-export type NodeChange = "attached" | "detached" | "status" | "suspect" | "alive" | "cordon" | "slot" | "circuit"
+export type NodeChange =
+  | "attached"
+  | "detached"
+  | "status"
+  | "suspect"
+  | "alive"
+  | "cordon"
+  | "slot"
+  | "circuit"
 
 export class NodeRegistry extends Context.Service<
   NodeRegistry,

@@ -5,7 +5,9 @@ import { Context, Data, Duration, Layer, Redacted } from "effect"
 import { NodeId, type NodeRecord } from "./NodeRecord.ts"
 
 /** The seed holds records that cannot live together. Names both, never a token. */
-export class NodeSeedError extends Data.TaggedError("NodeSeedError")<{ readonly problems: ReadonlyArray<string> }> {
+export class NodeSeedError extends Data.TaggedError("NodeSeedError")<{
+  readonly problems: ReadonlyArray<string>
+}> {
   override get message() {
     return this.problems.join("\n")
   }
@@ -24,11 +26,13 @@ export class NodeStore extends Context.Service<
   }
 >()("@iop/edge/node/NodeStore") {
   /** A store of the file's nodes; dies with a `NodeSeedError` when the configuration was not checked before. */
-  static readonly layer = (config: EdgeConfig) => Layer.sync(NodeStore, () => makeNodeStore(config.nodes.map(toRecord)))
+  static readonly layer = (config: EdgeConfig) =>
+    Layer.sync(NodeStore, () => makeNodeStore(config.nodes.map(toRecord)))
 }
 
 /** SHA-256 of a token or key. */
-export const digestSecret = (secret: string): Uint8Array => createHash("sha256").update(secret, "utf8").digest()
+export const digestSecret = (secret: string): Uint8Array =>
+  createHash("sha256").update(secret, "utf8").digest()
 
 /** The record of one node of the file. */
 export const toRecord = (node: NodeConfig): NodeRecord => ({
@@ -68,7 +72,9 @@ export const makeNodeStore = (records: ReadonlyArray<NodeRecord>): NodeStore["Se
     for (const name of new Set([record.id, record.alias])) {
       const other = byName.get(name)
       if (other !== undefined && other !== record) {
-        problems.push(`nodes ${other.id} and ${record.id} share the name ${name}; an id or alias must mean one node`)
+        problems.push(
+          `nodes ${other.id} and ${record.id} share the name ${name}; an id or alias must mean one node`
+        )
       }
       byName.set(name, record)
     }

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto"
 import { create, type JsonObject, toBinary } from "@bufbuild/protobuf"
 import {
-  type AdapterConfig as AdapterPayload,
   AdapterConfigSchema,
+  type AdapterConfig as AdapterPayload,
   type NodeConfigPayload,
   NodeConfigPayloadSchema
 } from "@iop/platform-common/gen/iop/v1/node_config_pb"
@@ -37,6 +37,10 @@ export const buildConfigPayload = (record: NodeRecord): NodeConfigPayload => {
 const sorted = (record: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(record).sort(([a], [b]) => (a < b ? -1 : 1)))
 
+/** Secrets leave their wrapper only here, on their way to the node that needs them. */
+const revealed = (record: Readonly<Record<string, Redacted.Redacted<string>>>): Record<string, string> =>
+  sorted(Object.fromEntries(Object.entries(record).map(([key, value]) => [key, Redacted.value(value)])))
+
 const adapterPayload = (adapter: AdapterRecord): AdapterPayload =>
   create(AdapterConfigSchema, {
     name: adapter.name,
@@ -63,7 +67,7 @@ const settingsOf = ({ settings }: AdapterRecord): NonNullable<AdapterPayload["se
           $typeName: "iop.v1.OpenaiAdapterSettings",
           baseUrl: settings.base_url,
           apiKey: settings.api_key === undefined ? "" : Redacted.value(settings.api_key),
-          headers: sorted(settings.headers ?? {}),
+          headers: revealed(settings.headers ?? {}),
           ...(settings.extra === undefined ? {} : { extra: settings.extra as JsonObject })
         }
       }
@@ -90,7 +94,7 @@ const settingsOf = ({ settings }: AdapterRecord): NonNullable<AdapterPayload["se
             command: [...profile.command],
             workingDirectory: profile.working_directory ?? "",
             envAllow: [...(profile.env_allow ?? [])],
-            env: sorted(profile.env ?? {}),
+            env: revealed(profile.env ?? {}),
             ...(profile.extra === undefined ? {} : { extra: profile.extra as JsonObject })
           }))
         }

@@ -78,7 +78,11 @@ export interface SelectionClock {
 }
 
 /** The reason why the entry can't take the run, or undefined when it can. The order is that of the design. */
-const obstacle = (entry: NodeEntry, need: SelectionNeed, clock: SelectionClock): SelectionReason | undefined => {
+const obstacle = (
+  entry: NodeEntry,
+  need: SelectionNeed,
+  clock: SelectionClock
+): SelectionReason | undefined => {
   const adapter = entry.adapter(need.adapter)
   if (adapter === undefined) return "no_adapter"
   if (adapter.targets.length > 0 && !adapter.targets.includes(need.target)) return "no_target"

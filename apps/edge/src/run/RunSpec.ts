@@ -1,6 +1,7 @@
 // What somebody wants to be executed, and what the edge tells about a run.
-import type { FinishReason, TokenUsage } from "@iop/platform-common/protocol/RunEvent"
+
 import type { RunInput } from "@iop/platform-common/gen/iop/v1/run_input_pb"
+import type { FinishReason, TokenUsage } from "@iop/platform-common/protocol/RunEvent"
 import type { SelectionReason } from "../node/selection.ts"
 import type { RunFailure } from "./RunFailure.ts"
 
@@ -24,7 +25,15 @@ export interface RunSpec {
   readonly traceparent?: string
 }
 
-export type RunPhase = "queued" | "dispatched" | "started" | "streaming" | "cancelling" | "completed" | "failed" | "cancelled"
+export type RunPhase =
+  | "queued"
+  | "dispatched"
+  | "started"
+  | "streaming"
+  | "cancelling"
+  | "completed"
+  | "failed"
+  | "cancelled"
 
 /** Why a node was or was not chosen. */
 export interface NodeVerdict {

@@ -252,6 +252,7 @@ export class FrameConnection {
     clearTimeout(this.#flushTimer)
     clearTimeout(this.#deadlineTimer)
     this.#queue.clear()
+    this.#inFlightBytes = 0
     this.#socket.destroy()
   }
 

@@ -2,9 +2,9 @@
 // what went wrong, which Node tells in several events, some of them without an address.
 
 import type { Socket } from "node:net"
-import type { Server, TLSSocket } from "node:tls"
+import type { Server } from "node:tls"
 import { type FramePeer, peerOf } from "./peerAddress.ts"
-import { describeTlsCode, describeTlsError, errorCode, errorText } from "./socketErrors.ts"
+import { describeTlsCode, describeTlsError, errorText, isReset } from "./socketErrors.ts"
 
 interface Handshake {
   readonly socket: Socket
@@ -18,7 +18,7 @@ export class HandshakeWatch {
   readonly #onError: ((message: string, peer: FramePeer) => void) | undefined
   /** By address and port, which name one connection at a time. */
   readonly #running = new Map<string, Handshake>()
-  /** Those whose socket is closed and whose error, if it has one, comes in this same turn, in the same order. */
+  /** Those whose socket was closed in this turn; an error may follow. */
   readonly #closed: Array<Handshake> = []
 
   /** @param timeoutMs from the accept on, whatever the peer sends; milliseconds */
@@ -32,11 +32,19 @@ export class HandshakeWatch {
     server.on("connection", (socket: Socket) => this.#begin(socket))
     server.on("secureConnection", (socket) => this.#take(socket))
     server.on("tlsClientError", (error, socket) => {
-      // A socket that is closed has lost its address.
-      const handshake = this.#take(socket) ?? this.#closed.shift()
-      const peer = handshake?.peer ?? peerOf(socket)
+      const handshake = this.#take(socket)
       socket.destroy()
-      this.#onError?.(this.#describe(error, socket, handshake), peer)
+      if (handshake !== undefined) {
+        this.#onError?.(describeHandshakeError(error), handshake.peer)
+        return
+      }
+      // The error of a socket that is closed says nothing that its close did not say, with one exception: a
+      // certificate that is not trusted closes the socket first, and is told right after that, without an address.
+      const refused: unknown = socket.authorizationError
+      if (typeof refused === "string") {
+        const peer = this.#closed.pop()?.peer ?? peerOf(socket)
+        this.#onError?.(describeTlsCode(refused) ?? `the peer's certificate is refused: ${refused}`, peer)
+      }
     })
   }
 
@@ -66,10 +74,16 @@ export class HandshakeWatch {
     socket.once("close", () => {
       if (this.#running.get(key) !== handshake) return
       this.#remove(key, handshake)
+      if (handshake.timedOut) {
+        this.#onError?.(`the TLS handshake was not finished within ${this.#timeoutMs} ms`, handshake.peer)
+        return
+      }
       this.#closed.push(handshake)
       setImmediate(() => {
         const index = this.#closed.indexOf(handshake)
-        if (index >= 0) this.#closed.splice(index, 1)
+        if (index < 0) return
+        this.#closed.splice(index, 1)
+        this.#onError?.("the peer ended the connection during the TLS handshake", handshake.peer)
       })
     })
   }
@@ -85,20 +99,14 @@ export class HandshakeWatch {
     clearTimeout(handshake.timer)
     this.#running.delete(key)
   }
+}
 
-  #describe(error: Error, socket: TLSSocket, handshake: Handshake | undefined): string {
-    if (handshake?.timedOut === true) return `the TLS handshake was not finished within ${this.#timeoutMs} ms`
-    // A certificate that is not trusted ends the handshake without an error of its own.
-    const refused: unknown = socket.authorizationError
-    if (typeof refused === "string") {
-      return describeTlsCode(refused) ?? `the peer's certificate is refused: ${refused}`
-    }
-    const sentence = describeTlsError(error)
-    if (sentence !== undefined) return sentence
-    return errorCode(error) === "ECONNRESET"
-      ? "the peer ended the connection during the TLS handshake"
-      : `the TLS handshake failed: ${errorText(error)}`
-  }
+function describeHandshakeError(error: Error): string {
+  const sentence = describeTlsError(error)
+  if (sentence !== undefined) return sentence
+  return isReset(error)
+    ? "the peer ended the connection during the TLS handshake"
+    : `the TLS handshake failed: ${errorText(error)}`
 }
 
 const handshakeKey = (socket: Socket): string => `${socket.remoteAddress} ${socket.remotePort}`

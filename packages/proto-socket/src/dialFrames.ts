@@ -2,10 +2,9 @@
 
 import { connect as connectTcp, isIP, type Socket } from "node:net"
 import { type ConnectionOptions, checkServerIdentity, connect as connectTls } from "node:tls"
-import { Data, Effect } from "effect"
+import { Effect } from "effect"
+import { type DialError, describeDialFailure, dialError } from "./DialError.ts"
 import { FrameConnection, type FrameConnectionOptions } from "./FrameConnection.ts"
-import { formatPeer } from "./peerAddress.ts"
-import { describeTlsError, errorCode, errorText, isReset } from "./socketErrors.ts"
 import { readAuthority, readIdentity, type TlsFileError } from "./tlsFiles.ts"
 
 /** TLS of a dialler: PEM files, read at every dial, so that a renewed certificate is found. */
@@ -27,20 +26,12 @@ export interface DialOptions extends FrameConnectionOptions {
   readonly tls?: TlsClientOptions
 }
 
-/** Why a dial failed; the message says where and what to do. */
-export class DialError extends Data.TaggedError("DialError")<{
-  readonly kind: "refused" | "unresolved" | "timeout" | "unreachable" | "tls" | "other"
-  readonly host: string
-  readonly port: number
-  readonly message: string
-  readonly cause?: unknown
-}> {}
-
 const CONNECT_TIMEOUT_MS = 10_000
 
 /**
  * Connects and begins to read: `onFrames` may be called before this effect has returned. The connection is the
- * caller's; interrupting the dial destroys the socket.
+ * caller's; interrupting the dial destroys the socket. (As the acquisition of a resource it needs
+ * `Effect.acquireRelease(…, …, { interruptible: true })` to be interruptible.)
  *
  * With TLS 1.3 a peer judges this side's certificate after the handshake: its refusal ends the open connection, with
  * reason `error` or `reset`, and is not a `DialError`.
@@ -98,15 +89,6 @@ export const dialFrames = Effect.fnUntraced(function* (
 
 const ignoreError = () => undefined
 
-const dialError = (options: DialOptions, kind: DialError["kind"], what: string, cause?: unknown): DialError =>
-  new DialError({
-    kind,
-    host: options.host,
-    port: options.port,
-    message: `cannot connect to ${formatPeer(options.host, options.port)}: ${what}`,
-    ...(cause === undefined ? {} : { cause })
-  })
-
 const tlsOptions = Effect.fnUntraced(function* (
   options: DialOptions,
   tls: TlsClientOptions
@@ -134,43 +116,3 @@ const tlsOptions = Effect.fnUntraced(function* (
     checkServerIdentity: (_, certificate) => checkServerIdentity(name, certificate)
   }
 })
-
-function describeDialFailure(options: DialOptions, cause: Error): DialError {
-  // Node tries every address of a name and then fails with all their errors together; the first speaks for them.
-  const error = cause instanceof AggregateError && cause.errors[0] instanceof Error ? cause.errors[0] : cause
-  const fail = (kind: DialError["kind"], what: string) => dialError(options, kind, what, cause)
-  const tls = options.tls === undefined ? undefined : describeTlsError(error)
-  if (tls !== undefined) return fail("tls", tls)
-  switch (errorCode(error)) {
-    case "ECONNREFUSED":
-      return fail("refused", "nothing listens on that port, or a firewall refuses it")
-    case "ENOTFOUND":
-    case "EAI_NONAME":
-    case "EAI_NODATA":
-      return fail("unresolved", `the name ${options.host} is not known; is it spelled right?`)
-    case "EAI_AGAIN":
-    case "EAI_FAIL":
-      return fail(
-        "unresolved",
-        `the name ${options.host} cannot be resolved now; does name resolution work here?`
-      )
-    case "ETIMEDOUT":
-      return fail("timeout", "no answer; is the address right and the port open?")
-    case "EHOSTUNREACH":
-    case "ENETUNREACH":
-    case "EHOSTDOWN":
-    case "ENETDOWN":
-    case "EADDRNOTAVAIL":
-      return fail("unreachable", "there is no way to that address from this machine")
-    default:
-      if (isReset(error)) {
-        return fail(
-          options.tls === undefined ? "other" : "tls",
-          options.tls === undefined
-            ? "the peer cut the connection at once"
-            : "the peer cut the connection during the TLS handshake; does it speak TLS?"
-        )
-      }
-      return fail("other", errorText(error))
-  }
-}

@@ -113,6 +113,24 @@ describe("reading", () => {
     })
   )
 
+  const failures = [
+    ["ETIMEDOUT", { tag: "reset", message: "the network lost the connection (read ETIMEDOUT)" }],
+    ["EPIPE", { tag: "reset", message: "the connection was reset" }],
+    ["EIO", { tag: "error", message: "the connection failed: read EIO" }]
+  ] as const
+  for (const [code, expected] of failures) {
+    it.live(`ends with \`${expected.tag}\` at ${code}`, () =>
+      Effect.gen(function* () {
+        const { near } = yield* socketPair
+        const recorder = makeRecorder()
+        new FrameConnection(near, recorder.options)
+        near.destroy(Object.assign(new Error(`read ${code}`), { code }))
+        const { tag, message } = yield* recorder.closed
+        assert.deepStrictEqual({ tag, message }, expected)
+      })
+    )
+  }
+
   it.live("reports a socket that is closed already, after the constructor", () =>
     Effect.gen(function* () {
       const { near } = yield* socketPair

@@ -7,7 +7,7 @@ import type { CloseReason } from "./CloseReason.ts"
 import { FrameDecoder, FrameError } from "./FrameDecoder.ts"
 import { type FrameLane, FrameQueue } from "./FrameQueue.ts"
 import { peerAddress } from "./peerAddress.ts"
-import { describeTlsError, errorText, isReset } from "./socketErrors.ts"
+import { describeTlsError, errorText, isLost, isReset } from "./socketErrors.ts"
 
 /** How a connection is read and what it tells. */
 export interface FrameConnectionOptions {
@@ -220,6 +220,10 @@ export class FrameConnection {
   #onError(error: Error): void {
     if (isReset(error)) {
       this.#fail({ tag: "reset", message: "the connection was reset" })
+      return
+    }
+    if (isLost(error)) {
+      this.#fail({ tag: "reset", message: `the network lost the connection (${errorText(error)})` })
       return
     }
     this.#fail({

@@ -71,6 +71,29 @@ describe("FrameDecoder", () => {
     assert.deepStrictEqual(decode(single).frames.map(toArray), expected)
   })
 
+  it.effect.prop(
+    "FR7 answers noise with frames or with a FrameError, never otherwise, and holds no more than came",
+    { noise: Schema.Array(Schema.Uint8Array) },
+    ({ noise }) =>
+      Effect.sync(() => {
+        const decoder = new FrameDecoder(64 * 1024)
+        const frames: Array<Uint8Array> = []
+        let received = 0
+        for (const chunk of noise) {
+          received += chunk.length
+          try {
+            decoder.push(chunk, frames)
+          } catch (error) {
+            assert.instanceOf(error, FrameError)
+            break
+          }
+        }
+        const delivered = frames.reduce((sum, frame) => sum + frame.length + 4, 0)
+        assert.isAtMost(delivered + decoder.pendingBytes, received)
+      }),
+    { arbitrary: { runs: 200 } }
+  )
+
   it("does not copy a frame that lies whole in a chunk", () => {
     const chunk = Buffer.concat([wireFrame("one"), wireFrame("two")])
     const { frames } = decode([chunk])

@@ -1,5 +1,5 @@
 import { once } from "node:events"
-import { writeFile } from "node:fs/promises"
+import { readFile, writeFile } from "node:fs/promises"
 import { connect, type Socket } from "node:net"
 import { join } from "node:path"
 import { connect as connectTls } from "node:tls"
@@ -257,7 +257,6 @@ describe("TLS handshakes", () => {
   const dialTls = (port: number, options: { caFile: string; certFile?: string; keyFile?: string }) =>
     Effect.acquireRelease(
       Effect.promise(async () => {
-        const { readFile } = await import("node:fs/promises")
         const socket = connectTls({
           port,
           host: "127.0.0.1",
@@ -355,6 +354,19 @@ describe("TLS handshakes", () => {
         })
       )
       assert.strictEqual(message, "the TLS handshake was not finished within 100 ms")
+    })
+  )
+
+  it.live("leave a connection with a write deadline of its own", () =>
+    Effect.gen(function* () {
+      const { caFile, server } = yield* makeTestCertificates
+      const recorder = makeRecorder({ writeDeadlineMs: 100 })
+      const { port } = yield* listen({
+        tls: server,
+        onConnection: (socket) => socket.open(recorder.options).send(Buffer.alloc(32 * 1024 * 1024), "data")
+      })
+      yield* dialTls(port, { caFile })
+      assert.strictEqual((yield* recorder.closed).tag, "write_deadline")
     })
   )
 

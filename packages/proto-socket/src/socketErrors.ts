@@ -17,6 +17,20 @@ export function isReset(error: unknown): boolean {
   return code === "ECONNRESET" || code === "EPIPE" || code === "ECONNABORTED"
 }
 
+const LOST_CODES: ReadonlySet<string> = new Set([
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "EHOSTDOWN",
+  "ENETUNREACH",
+  "ENETDOWN",
+  "ENETRESET"
+])
+
+/** True for an open connection that the network gave up: the peer's machine or the way to it is gone. */
+export function isLost(error: unknown): boolean {
+  return LOST_CODES.has(errorCode(error) ?? "")
+}
+
 const TLS_SENTENCES: ReadonlyMap<string, string> = new Map([
   ["CERT_HAS_EXPIRED", "the peer's certificate has expired; renew it, or check this machine's clock"],
   ["CERT_NOT_YET_VALID", "the peer's certificate is not valid yet; check this machine's clock"],

@@ -13,6 +13,7 @@ import type { RunInput } from "../gen/iop/v1/run_input_pb.ts"
 import { type CancelCode, type RunRequest, RunRequestSchema } from "../gen/iop/v1/run_pb.ts"
 import { decodeMessage } from "./decodeMessage.ts"
 import { encodeMessage } from "./encodeMessage.ts"
+import { encodeNumbers } from "./encodeNumbers.ts"
 import { EDGE_FRAME_BOUNDS, MAX_MESSAGE_LENGTH } from "./limits.ts"
 import { cut } from "./runEventParts.ts"
 import { type ForeignNumbers, scanFrame } from "./scanFrame.ts"
@@ -121,19 +122,11 @@ const decodeAck = (bytes: Uint8Array): DecodedEdgeFrame | undefined => {
 }
 
 /** Asks whether the node is there. */
-export const encodePing = (nonce: number): Uint8Array => {
-  const writer = new BinaryWriter().uint32((17 << 3) | 2).fork()
-  if (nonce !== 0) writer.uint32(1 << 3).uint32(nonce)
-  return writer.join().finish()
-}
+export const encodePing = (nonce: number): Uint8Array => encodeNumbers((17 << 3) | 2, nonce, 0)
 
 /** Acknowledges all events of a run up to `seq`. */
-export const encodeAck = (handle: number, seq: number): Uint8Array => {
-  const writer = new BinaryWriter().uint32((19 << 3) | 2).fork()
-  if (handle !== 0) writer.uint32(1 << 3).uint32(handle)
-  if (seq !== 0) writer.uint32(2 << 3).uint32(seq)
-  return writer.join().finish()
-}
+export const encodeAck = (handle: number, seq: number): Uint8Array =>
+  encodeNumbers((19 << 3) | 2, handle, seq)
 
 /** Stops a run. A reason longer than `MAX_MESSAGE_LENGTH` is cut. */
 export const encodeCancel = (handle: number, code: CancelCode, reason: string): Uint8Array => {

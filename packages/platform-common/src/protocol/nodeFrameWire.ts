@@ -2,13 +2,13 @@
 // (`runEventWire.ts` has these). The bytes are one NodeFrame, without the length that goes before it on the wire.
 
 import { create, type MessageInitShape } from "@bufbuild/protobuf"
-import { BinaryWriter } from "@bufbuild/protobuf/wire"
 import { type Goodbye, type GoodbyeCode, NodeFrameSchema } from "../gen/iop/v1/frame_pb.ts"
 import { type RegisterRequest, RegisterRequestSchema } from "../gen/iop/v1/register_pb.ts"
 import { type NodeStatus, NodeStatusSchema } from "../gen/iop/v1/status_pb.ts"
 import { decodeMessage } from "./decodeMessage.ts"
 import { decodeRunEventFrame } from "./decodeRunEvent.ts"
 import { encodeMessage } from "./encodeMessage.ts"
+import { encodeNumbers } from "./encodeNumbers.ts"
 import { NODE_FRAME_BOUNDS } from "./limits.ts"
 import type { NodeRunEvent } from "./RunEvent.ts"
 import { runEventFromMessage } from "./runEventFromMessage.ts"
@@ -75,11 +75,7 @@ export const decodeNodeFrame = (bytes: Uint8Array): DecodedNodeFrame => {
 }
 
 /** The answer to a Ping. */
-export const encodePong = (nonce: number): Uint8Array => {
-  const writer = new BinaryWriter().uint32((3 << 3) | 2).fork()
-  if (nonce !== 0) writer.uint32(1 << 3).uint32(nonce)
-  return writer.join().finish()
-}
+export const encodePong = (nonce: number): Uint8Array => encodeNumbers((3 << 3) | 2, nonce, 0)
 
 /** The first frame of a node. Throws a `WireError` if it holds more than the edge takes. */
 export const encodeRegisterRequest = (request: MessageInitShape<typeof RegisterRequestSchema>): Uint8Array =>

@@ -8,6 +8,7 @@ import type { NodeEntry } from "../node/NodeEntry.ts"
 import type { NodeRegistry } from "../node/NodeRegistry.ts"
 import type { RunObserver } from "../run/RunObserver.ts"
 import type { RunService } from "../run/RunService.ts"
+import type { TransportMetrics } from "../transport/TransportMetrics.ts"
 
 /** Seconds: from a token of a small model to a long answer. */
 const seconds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900]
@@ -30,6 +31,7 @@ export interface MetricsSources {
 export interface EdgeMetrics {
   readonly runs: RunObserver
   readonly http: RequestObserver
+  readonly transport: TransportMetrics
   /** Current values are read from here from now on. */
   readonly observe: (sources: MetricsSources) => void
 }
@@ -195,6 +197,64 @@ export const makeEdgeMetrics = (
     }
   })
 
+  const connections = new Counter({
+    name: "iop_edge_link_connections_total",
+    help: "Connections of the node listener that were accepted.",
+    registers
+  })
+  const connectionsRefused = new Counter({
+    name: "iop_edge_link_connections_refused_total",
+    help: "Connections of the node listener that were dropped before they could register, by reason.",
+    labelNames: ["reason"],
+    registers
+  })
+  const registrations = new Counter({
+    name: "iop_edge_link_registrations_total",
+    help: "Attempts of nodes to register, by outcome.",
+    labelNames: ["outcome"],
+    registers
+  })
+  const linksEnded = new Counter({
+    name: "iop_edge_links_ended_total",
+    help: "Registered links that ended, by reason.",
+    labelNames: ["reason"],
+    registers
+  })
+  const protocolErrors = new Counter({
+    name: "iop_edge_link_protocol_errors_total",
+    help: "Rules of the protocol that a peer broke, by rule.",
+    labelNames: ["kind"],
+    registers
+  })
+  const strayEvents = new Counter({
+    name: "iop_edge_link_stray_events_total",
+    help: "Run events that were dropped because their run is unknown, ended or another node's.",
+    labelNames: ["kind"],
+    registers
+  })
+  const unknownBodies = new Counter({
+    name: "iop_edge_link_unknown_bodies_total",
+    help: "Frames of nodes that this version does not know and ignored.",
+    registers
+  })
+  const unknownFields = new Counter({
+    name: "iop_edge_link_unknown_fields_total",
+    help: "Fields in frames of nodes that this version does not know and ignored.",
+    registers
+  })
+  const frames = new Counter({
+    name: "iop_edge_link_frames_total",
+    help: "Frames over the links of nodes, by direction: in or out.",
+    labelNames: ["direction"],
+    registers
+  })
+  const bytes = new Counter({
+    name: "iop_edge_link_bytes_total",
+    help: "Bytes over the links of nodes, headers included, by direction: in or out.",
+    labelNames: ["direction"],
+    registers
+  })
+
   const requests = new Counter({
     name: "iop_edge_http_requests_total",
     help: "HTTP requests that were answered, by path pattern, method and status class.",
@@ -216,6 +276,22 @@ export const makeEdgeMetrics = (
     http: ({ route, method, status, durationMs }) => {
       requests.inc({ route, method, status: `${Math.floor(status / 100)}xx` })
       requestDuration.observe({ route }, durationMs / 1000)
+    },
+    transport: {
+      connectionAccepted: () => connections.inc(),
+      connectionRefused: (reason) => connectionsRefused.inc({ reason }),
+      registration: (outcome) => registrations.inc({ outcome }),
+      linkEnded: (reason) => linksEnded.inc({ reason }),
+      protocolError: (kind) => protocolErrors.inc({ kind }),
+      strayEvent: (kind) => strayEvents.inc({ kind }),
+      unknownBody: () => unknownBodies.inc(),
+      unknownFields: (count) => unknownFields.inc(count),
+      traffic: ({ framesIn, framesOut, bytesIn, bytesOut }) => {
+        frames.inc({ direction: "in" }, framesIn)
+        frames.inc({ direction: "out" }, framesOut)
+        bytes.inc({ direction: "in" }, bytesIn)
+        bytes.inc({ direction: "out" }, bytesOut)
+      }
     },
     runs: {
       submitted: (spec) => submitted.inc({ adapter: adapterLabel(spec.adapter) }),

@@ -1,0 +1,34 @@
+// `edge runs [ID]`: the runs of a running edge, newest first, or everything about one.
+import { Effect, Option, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { failedBy } from "../CommandFailed.ts"
+import { connectFlags, connectTo } from "../connectFlags.ts"
+import { writeJson, writeLine } from "../output.ts"
+
+export const runsCommand = Command.make(
+  "runs",
+  {
+    id: Argument.String("id").pipe(Argument.withDescription("one run"), Argument.optional),
+    active: Flag.Boolean("active").pipe(
+      Flag.withDescription("only runs that have not ended"),
+      Flag.withDefault(false)
+    ),
+    limit: Flag.Int("limit").pipe(
+      Flag.withDescription("how many at most"),
+      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
+      Flag.withDefault(20)
+    ),
+    json: Flag.Boolean("json").pipe(Flag.withDescription("print JSON"), Flag.withDefault(false)),
+    ...connectFlags
+  },
+  Effect.fnUntraced(function* ({ id, active, limit, json, connect, keyFile }) {
+    const client = yield* connectTo(connect, keyFile)
+    const { runDetails, runsTable } = yield* Effect.promise(() => import("../print/printRuns.ts"))
+    if (Option.isSome(id)) {
+      const run = yield* Effect.mapError(client.run(id.value), failedBy)
+      return yield* Effect.promise(() => (json ? writeJson(run) : writeLine(runDetails(run))))
+    }
+    const runs = yield* Effect.mapError(client.runs(active ? { active, limit } : { limit }), failedBy)
+    yield* Effect.promise(() => (json ? writeJson(runs) : writeLine(runsTable(runs))))
+  })
+).pipe(Command.withDescription("List the runs of a running edge"))

@@ -3,7 +3,7 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { runNode } from "@iop/node-sdk/runNode"
-import { Cause, Data, Effect, Exit, Logger, Option, Runtime } from "effect"
+import { Cause, Data, Effect, Exit, Layer, Logger, Option, Runtime } from "effect"
 import { Command, Flag } from "effect/cli"
 import { mockAdapter } from "./mockAdapter.ts"
 import { parseEdgeAddress } from "./parseEdgeAddress.ts"
@@ -49,8 +49,7 @@ const command = Command.make(
 const stderrLog = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 
 Command.run(command, { version: VERSION }).pipe(
-  Effect.provide(NodeServices.layer),
-  Effect.provide(stderrLog),
+  Effect.provide(Layer.mergeAll(NodeServices.layer, stderrLog)),
   NodeRuntime.runMain({
     // Stopped by a signal is how this process ends well.
     teardown: (exit, done) =>

@@ -2,7 +2,26 @@ import { defineConfig } from "vitest/config"
 
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts"],
-    reporters: ["default", ["json", { outputFile: "reports/test.json" }]]
+    reporters: ["default", ["json", { outputFile: "reports/test.json" }]],
+    projects: [
+      {
+        test: {
+          name: "unit",
+          include: ["src/**/*.test.ts", "test/**/*.test.ts"],
+          sequence: { groupOrder: 0 }
+        }
+      },
+      {
+        test: {
+          name: "e2e",
+          include: ["e2e/**/*.test.ts"],
+          // Each file runs a whole system of processes: one at a time, and after the rest.
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+          testTimeout: 60_000,
+          hookTimeout: 60_000
+        }
+      }
+    ]
   }
 })

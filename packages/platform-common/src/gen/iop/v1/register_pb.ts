@@ -197,6 +197,8 @@ export type RegisterAccepted = Message<"iop.v1.RegisterAccepted"> & {
   linkEpoch: bigint;
 
   /**
+   * The version in force on the link: the common major and the smaller minor.
+   *
    * @generated from field: iop.v1.ProtocolVersion protocol_version = 5;
    */
   protocolVersion?: ProtocolVersion | undefined;
@@ -328,6 +330,8 @@ export const HeldRunDecisionSchema: GenMessage<HeldRunDecision> = /*@__PURE__*/
  */
 export type HeldRunResume = Message<"iop.v1.HeldRunResume"> & {
   /**
+   * The last event that the edge acknowledged.
+   *
    * @generated from field: uint32 after_seq = 1;
    */
   afterSeq: number;

@@ -5,7 +5,16 @@ import { afterEach, vi } from "vitest"
 import { describeForeignBytes } from "./describePeer.ts"
 import { FrameConnection } from "./FrameConnection.ts"
 import { FrameDecoder } from "./FrameDecoder.ts"
-import { makeRecorder, openNear, socketPair, texts, turns, waitUntil, wireFrame } from "./testing/sockets.ts"
+import {
+  HeldSocket,
+  makeRecorder,
+  openNear,
+  socketPair,
+  texts,
+  turns,
+  waitUntil,
+  wireFrame
+} from "./testing/sockets.ts"
 
 const MIB = 1024 * 1024
 /** More than the kernel takes for a peer that does not read, on loopback. */
@@ -281,9 +290,14 @@ describe("writing", () => {
       // Frames that have begun to leave go first; then the ping, before everything that waits.
       const begun = connection.counters.framesOut
       assert.isBelow(begun, count)
+      for (let i = 0; i < 10; i++) {
+        connection.send(Buffer.from("more"), "data")
+        yield* turns(2)
+      }
+      assert.strictEqual(connection.counters.framesOut, begun)
       connection.send(Buffer.from("ping"), "control")
       const read = readFrames(far)
-      yield* waitUntil(() => read.frames.length === count + 1)
+      yield* waitUntil(() => read.frames.length === count + 11)
       assert.strictEqual(texts(read.frames.slice(begun, begun + 1))[0], "ping")
     })
   )
@@ -346,6 +360,40 @@ describe("writing", () => {
       assert.deepStrictEqual(texts(read.frames), ["rejected"])
       assert.deepStrictEqual(recorder.frames, [])
       assert.deepStrictEqual(recorder.closes, [{ tag: "local", message: "wrong token" }])
+    })
+  )
+
+  it.live("close waits for the peer to have read everything", () =>
+    Effect.gen(function* () {
+      const { connection, recorder, far } = yield* openNear()
+      connection.send(Buffer.from("goodbye"), "data")
+      connection.close("the edge stops", 60_000)
+      yield* waitUntil(() => connection.counters.writes === 1)
+      yield* turns(50)
+      assert.deepStrictEqual(recorder.closes, [])
+      const read = readFrames(far)
+      yield* recorder.closed
+      assert.deepStrictEqual(texts(read.frames), ["goodbye"])
+    })
+  )
+
+  it.live("batches are small for a slow peer and grow with a fast one", () =>
+    Effect.gen(function* () {
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
+      const socket = new HeldSocket()
+      const { options } = makeRecorder()
+      const connection = new FrameConnection(socket, options)
+      connection.send(Buffer.alloc(2 * MIB), "data")
+      for (const [index, tookMs] of [0, 0, 0, 101, 0, 0, 0, 0, 0].entries()) {
+        yield* waitUntil(() => socket.writes.length === index + 1)
+        vi.advanceTimersByTime(tookMs)
+        socket.release()
+      }
+      assert.deepStrictEqual(
+        socket.writes.map((bytes) => bytes / 1024),
+        [64, 128, 256, 256, 16, 32, 64, 128, 256]
+      )
+      connection.destroy("test over")
     })
   )
 
@@ -412,6 +460,25 @@ describe("the write deadline", () => {
       }
       assert.deepStrictEqual(recorder.closes, [])
       vi.advanceTimersByTime(DEADLINE_MS)
+      assert.strictEqual((yield* recorder.closed).tag, "write_deadline")
+    })
+  )
+
+  it.live("counts what the peer takes in the turn in which the deadline ends", () =>
+    Effect.gen(function* () {
+      vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
+      const socket = new HeldSocket()
+      const recorder = makeRecorder({ writeDeadlineMs: DEADLINE_MS })
+      const connection = new FrameConnection(socket, recorder.options)
+      connection.send(Buffer.alloc(MIB), "data")
+      yield* waitUntil(() => socket.writes.length === 1)
+      vi.advanceTimersByTime(DEADLINE_MS)
+      socket.release()
+      yield* waitUntil(() => socket.writes.length === 2)
+      vi.advanceTimersByTime(DEADLINE_MS - 1)
+      yield* turns(10)
+      assert.deepStrictEqual(recorder.closes, [])
+      vi.advanceTimersByTime(1)
       assert.strictEqual((yield* recorder.closed).tag, "write_deadline")
     })
   )

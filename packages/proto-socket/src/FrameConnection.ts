@@ -270,10 +270,10 @@ export class FrameConnection {
     flushConnection = (connection) => connection.#flush()
   }
 
-  /** Hands the next batch to the socket. One at a time, so that a control frame waits for one batch at most. */
+  /** Hands the next batch to the socket, which has none in hand. One at a time, so that a control frame waits for one batch at most. */
   #flush(): void {
     this.#scheduled = false
-    if (this.#state === "destroyed" || this.#inFlightBytes > 0) return
+    if (this.#state === "destroyed") return
     const batch = this.#queue.takeBatch(this.#batchBytes)
     if (batch === undefined) {
       if (this.#state === "closing") this.#socket.end()
@@ -313,7 +313,7 @@ export class FrameConnection {
 
   #onDeadline(): void {
     this.#deadlineTimer = undefined
-    if (this.#state === "destroyed" || this.#inFlightBytes === 0) return
+    if (this.#inFlightBytes === 0) return
     const { writeDeadlineMs } = this.#options
     const now = performance.now()
     if (now - this.#deadlineDue > LATE_TIMER_MS) {
@@ -327,17 +327,12 @@ export class FrameConnection {
       return
     }
     // The peer may have read in this very turn: judge after the socket had its chance to say so.
-    const since = this.#inFlightSince
     setImmediate(() => {
-      if (this.#state === "destroyed") return
-      if (this.#inFlightBytes > 0 && this.#inFlightSince === since) {
-        this.#fail({
-          tag: "write_deadline",
-          message: `the peer took nothing of what was written for ${writeDeadlineMs} ms`
-        })
-      } else if (this.#inFlightBytes > 0) {
-        this.#armDeadline(writeDeadlineMs)
-      }
+      if (this.#inFlightBytes === 0) return
+      this.#fail({
+        tag: "write_deadline",
+        message: `the peer took nothing of what was written for ${writeDeadlineMs} ms`
+      })
     })
   }
 }

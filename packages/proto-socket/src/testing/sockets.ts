@@ -1,7 +1,7 @@
 // Real sockets for the tests: a connected pair, a connection that writes down what it is told, and waiting for it.
 
 import { once } from "node:events"
-import { connect, createServer, type Socket } from "node:net"
+import { connect, createServer, Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import type { CloseReason } from "../CloseReason.ts"
 import { FrameConnection, type FrameConnectionOptions } from "../FrameConnection.ts"
@@ -36,6 +36,42 @@ export const socketPair: Effect.Effect<SocketPair, never, Scope.Scope> = Effect.
       far.destroy()
     })
 )
+
+/** A socket without a network, which has taken a write when the test says so. */
+export class HeldSocket extends Socket {
+  /** Sizes of the writes, in bytes. */
+  readonly writes: Array<number> = []
+  #release: ((error?: Error | null) => void) | undefined
+
+  override _write(chunk: Uint8Array, _encoding: unknown, callback: (error?: Error | null) => void): void {
+    this.#hold(chunk.length, callback)
+  }
+
+  override _writev(
+    chunks: ReadonlyArray<{ readonly chunk: Uint8Array }>,
+    callback: (error?: Error | null) => void
+  ): void {
+    this.#hold(
+      chunks.reduce((sum, { chunk }) => sum + chunk.length, 0),
+      callback
+    )
+  }
+
+  override _read(): void {}
+
+  /** The write in hand is done. */
+  release(): void {
+    const release = this.#release
+    if (release === undefined) throw new Error("nothing is written")
+    this.#release = undefined
+    release()
+  }
+
+  #hold(bytes: number, callback: (error?: Error | null) => void): void {
+    this.writes.push(bytes)
+    this.#release = callback
+  }
+}
 
 /** What a connection told its owner. */
 export interface Recorder {

@@ -207,33 +207,21 @@ describe("run requests", () => {
     input.parameters = nestedParameters(10_000)
     throwsReason(() => encodeRunRequest({ ...run, input }), "too_deep")
 
-    // The same as bytes, from the inside out: an entry of a Struct whose Value is the Struct before.
-    let struct: Uint8Array = new Uint8Array()
-    for (let level = 0; level < 10_000; level++) {
-      const value = new BinaryWriter()
-        .uint32((5 << 3) | 2)
-        .bytes(struct)
-        .finish()
-      const entry = new BinaryWriter()
-        .uint32((2 << 3) | 2)
-        .bytes(value)
-        .finish()
-      struct = new BinaryWriter()
-        .uint32((1 << 3) | 2)
-        .bytes(entry)
-        .finish()
+    // The same as bytes: each level is a head before all the rest, so the heads are made from the inside out.
+    const heads: Array<Uint8Array> = []
+    let length = 0
+    const wrap = (number: number): void => {
+      const head = new BinaryWriter().tag(number, 2).uint32(length).finish()
+      heads.push(head)
+      length += head.length
     }
-    const request = new BinaryWriter()
-      .uint32((18 << 3) | 2)
-      .fork()
-      .uint32((6 << 3) | 2)
-      .fork()
-    const bytes = request
-      .uint32((15 << 3) | 2)
-      .bytes(struct)
-      .join()
-      .join()
-      .finish()
+    for (let level = 0; level < 10_000; level++) {
+      // A Value is a Struct (5), an entry has it as its value (2), a Struct has the entry (1).
+      for (const number of [5, 2, 1]) wrap(number)
+    }
+    // The Struct is the parameters (15) of the input (6) of a RunRequest (18).
+    for (const number of [15, 6, 18]) wrap(number)
+    const bytes = Uint8Array.from(Buffer.concat(heads.reverse()))
     throwsReason(() => decodeEdgeFrame(bytes), "too_deep")
   })
 

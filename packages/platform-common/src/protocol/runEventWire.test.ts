@@ -98,6 +98,44 @@ describe("the bytes of a run event", () => {
   )
 })
 
+describe("plain text", () => {
+  it("is the same at every length around the limits of the ways to write it", () => {
+    for (const unit of ["a", "é", "안", "👩", "\ud800"]) {
+      for (const length of [
+        0, 1, 31, 32, 33, 42, 43, 127, 128, 682, 683, 1023, 1024, 2047, 2048, 2049, 6000
+      ]) {
+        for (const kind of ["text", "reasoning", "refusal"] as const) {
+          const text = unit.repeat(length / unit.length)
+          const event: NodeRunEvent = { type: "delta", choice: length % 2, kind, text }
+          assert.deepStrictEqual(encodeRunEventFrame(300, 1, event), runEventFrameByLibrary(300, 1, event))
+        }
+      }
+    }
+  })
+
+  it("leaves earlier frames as they were, over more than the memory that frames share", () => {
+    const events = Array.from({ length: 500 }, (_, index): NodeRunEvent => {
+      return { type: "delta", choice: 0, kind: "text", text: `${index} ${"가x".repeat(index % 60)}` }
+    })
+    const frames = events.map((event, index) => encodeRunEventFrame(1, index, event))
+    assert.deepStrictEqual(frames.map(decoded), events)
+  })
+
+  it("refuses numbers that are no unsigned integers", () => {
+    const event: NodeRunEvent = { type: "delta", choice: 0, kind: "text", text: "a" }
+    for (const bad of [-1, 1.5, 2 ** 32, Number.NaN]) {
+      assert.throws(() => encodeRunEventFrame(bad, 1, event), RangeError)
+      assert.throws(() => encodeRunEventFrame(1, bad, event), RangeError)
+      assert.throws(() => encodeRunEventFrame(1, 1, { ...event, choice: bad }), RangeError)
+      assert.throws(() => encodeRunEventFrame(bad, 1, { type: "started" }), RangeError)
+    }
+    assert.deepStrictEqual(
+      encodeRunEventFrame(1, 1, { type: "started" }),
+      runEventFrameByLibrary(1, 1, { type: "started" })
+    )
+  })
+})
+
 describe("what cannot be sent as it is", () => {
   it("cuts messages and words, never within a pair", () => {
     const long = `${"x".repeat(MAX_MESSAGE_LENGTH - 1)}👩 and more`

@@ -2,12 +2,16 @@
 // bytes are those that protobuf-es would write, in the order of the field numbers.
 
 import { BinaryWriter } from "@bufbuild/protobuf/wire"
+import { encodeTextDelta, MAX_IN_PLACE_LENGTH } from "./encodeTextDelta.ts"
 import { MAX_MESSAGE_LENGTH, MAX_WORD_LENGTH } from "./limits.ts"
-import type { DeltaEvent, NodeRunEvent, TokenLogprob, TokenUsage } from "./RunEvent.ts"
+import type { DeltaEvent, NodeRunEvent, TextDelta, TokenLogprob, TokenUsage } from "./RunEvent.ts"
 import { cut, failureCodeNumber, finishReasonNumber } from "./runEventParts.ts"
 
 // Tags: field number << 3 | wire type (0 varint, 1 64 bit, 2 length-delimited).
 const FRAME_RUN_EVENT = (4 << 3) | 2
+
+/** The tags of texts in Delta. */
+const TEXT_TAGS = { text: (2 << 3) | 2, reasoning: (3 << 3) | 2, refusal: (4 << 3) | 2 } as const
 
 const UINT32_MAX = 0xffff_ffff
 
@@ -21,9 +25,13 @@ let writer = new BinaryWriter()
  *
  * Lone surrogates become U+FFFD. Messages and reasons are cut at `MAX_MESSAGE_LENGTH`, words of the backend at
  * `MAX_WORD_LENGTH`. Token counts that are no counts (negative, not a number) are left out. Throws a `RangeError`
- * if `handle`, `seq`, a choice or an index is not an unsigned 32-bit integer.
+ * if `handle`, `seq`, a choice or an index is not an unsigned 32-bit integer. The result may be a window on memory that
+ * it shares with other frames: write it, but don't change it or hand on its `buffer`.
  */
 export const encodeRunEventFrame = (handle: number, seq: number, event: NodeRunEvent): Uint8Array => {
+  if (event.type === "delta" && isPlainText(event)) {
+    return encodeTextDelta(handle, seq, TEXT_TAGS[event.kind], event.choice, event.text)
+  }
   const target = writer
   try {
     target.uint32(FRAME_RUN_EVENT).fork()
@@ -41,6 +49,13 @@ export const encodeRunEventFrame = (handle: number, seq: number, event: NodeRunE
     })
   }
 }
+
+type PlainText = TextDelta & { readonly logprobs?: never }
+
+const isPlainText = (delta: DeltaEvent): delta is PlainText =>
+  (delta.kind === "text" || delta.kind === "reasoning" || delta.kind === "refusal") &&
+  delta.logprobs === undefined &&
+  delta.text.length <= MAX_IN_PLACE_LENGTH
 
 const writeEvent = (target: BinaryWriter, event: NodeRunEvent): void => {
   switch (event.type) {
@@ -93,15 +108,11 @@ const writeEvent = (target: BinaryWriter, event: NodeRunEvent): void => {
 const writeDelta = (target: BinaryWriter, delta: DeltaEvent): void => {
   if (delta.choice !== 0) target.uint32(1 << 3).uint32(delta.choice)
   switch (delta.kind) {
-    // Members of a oneof are written even when they are empty: that they are there is what they say.
     case "text":
-      target.uint32((2 << 3) | 2).string(delta.text)
-      break
     case "reasoning":
-      target.uint32((3 << 3) | 2).string(delta.text)
-      break
     case "refusal":
-      target.uint32((4 << 3) | 2).string(delta.text)
+      // A member of a oneof is written even when it is empty: that it is there is what it says.
+      target.uint32(TEXT_TAGS[delta.kind]).string(delta.text)
       break
     case "tool_call":
       target.uint32((5 << 3) | 2).fork()

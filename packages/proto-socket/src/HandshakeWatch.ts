@@ -48,9 +48,12 @@ export class HandshakeWatch {
     })
   }
 
-  /** Ends every handshake that still runs. */
+  /** Ends every handshake that still runs, without a report: it is this side that ends them. */
   destroy(): void {
-    for (const { socket } of this.#running.values()) socket.destroy()
+    for (const [key, handshake] of this.#running) {
+      this.#remove(key, handshake)
+      handshake.socket.destroy()
+    }
   }
 
   #begin(socket: Socket): void {

@@ -16,27 +16,30 @@ import { HttpProblem, retryAfterSeconds } from "../http/HttpProblem.ts"
 import { AdminApi, OPENAPI_PATH } from "./AdminApi.ts"
 import { type AdminOptions, nodeHandlers, runHandlers } from "./adminHandlers.ts"
 import { schemaProblem } from "./decodeBody.ts"
+import { EdgeProblem } from "./EdgeClient.ts"
 import type { LocalEdge } from "./localClient.ts"
 import { problemOfEdge } from "./problemOfEdge.ts"
 import { RequestInfo } from "./RequestInfo.ts"
-import { EdgeProblem } from "./EdgeClient.ts"
 
 /** Path patterns with their methods, for 405 and for the `route` label of metrics. */
-const routes: ReadonlyArray<{ readonly pattern: string; readonly match: RegExp; readonly methods: Array<string> }> =
-  (() => {
-    const found = new Map<string, Array<string>>([[OPENAPI_PATH, ["GET"]]])
-    for (const group of Object.values(AdminApi.groups)) {
-      for (const endpoint of Object.values(group.endpoints)) {
-        const methods = found.get(endpoint.path) ?? []
-        found.set(endpoint.path, [...methods, endpoint.method])
-      }
+const routes: ReadonlyArray<{
+  readonly pattern: string
+  readonly match: RegExp
+  readonly methods: Array<string>
+}> = (() => {
+  const found = new Map<string, Array<string>>([[OPENAPI_PATH, ["GET"]]])
+  for (const group of Object.values(AdminApi.groups)) {
+    for (const endpoint of Object.values(group.endpoints)) {
+      const methods = found.get(endpoint.path) ?? []
+      found.set(endpoint.path, [...methods, endpoint.method])
     }
-    return [...found].map(([pattern, methods]) => ({
-      pattern,
-      match: new RegExp(`^${pattern.replace(/[.]/g, "\\.").replace(/:[a-z]+/g, "[^/]+")}$`),
-      methods
-    }))
-  })()
+  }
+  return [...found].map(([pattern, methods]) => ({
+    pattern,
+    match: new RegExp(`^${pattern.replace(/[.]/g, "\\.").replace(/:[a-z]+/g, "[^/]+")}$`),
+    methods
+  }))
+})()
 
 /** Makes the surface. Requests run in the scope and are interrupted when their caller leaves. */
 export const makeAdminSurface = (
@@ -118,7 +121,10 @@ const answerCause = (
 const toProblem = (error: unknown): HttpProblem | undefined => {
   if (error instanceof HttpProblem) return error
   if (error instanceof EdgeProblem) return problemOfEdge(error)
-  if (error instanceof HttpApiSchemaError && (error.kind === "Params" || error.kind === "Query" || error.kind === "Headers")) {
+  if (
+    error instanceof HttpApiSchemaError &&
+    (error.kind === "Params" || error.kind === "Query" || error.kind === "Headers")
+  ) {
     return schemaProblem(error.cause, error.kind.toLowerCase())
   }
   if (error instanceof HttpServerError && error.reason._tag === "RouteNotFound") {

@@ -31,7 +31,11 @@ export const RunEventView = Schema.Union([
     attempt: Schema.Int,
     queue_ms: Schema.Finite
   }),
-  Schema.Struct({ ...seq, type: Schema.Literal("started"), backend_target: Schema.optionalKey(Schema.String) }),
+  Schema.Struct({
+    ...seq,
+    type: Schema.Literal("started"),
+    backend_target: Schema.optionalKey(Schema.String)
+  }),
   Schema.Struct({
     ...delta,
     kind: Schema.Literals(["text", "reasoning", "refusal"]),
@@ -151,5 +155,7 @@ const logprobsView = (logprobs: NonNullable<TextDelta["logprobs"]>): ReadonlyArr
     ...bytesView(bytes),
     ...(top === undefined
       ? {}
-      : { top: top.map((entry) => ({ token: entry.token, logprob: entry.logprob, ...bytesView(entry.bytes) })) })
+      : {
+          top: top.map((entry) => ({ token: entry.token, logprob: entry.logprob, ...bytesView(entry.bytes) }))
+        })
   }))

@@ -23,7 +23,9 @@ export const RunNeed = Schema.Struct({
   adapter: Name,
   target: Name,
   labels: Schema.optionalKey(Labels).annotateKey({ description: "Labels that the node must have." }),
-  session: Schema.optionalKey(Name).annotateKey({ description: "Runs of one session like to meet the same node." })
+  session: Schema.optionalKey(Name).annotateKey({
+    description: "Runs of one session like to meet the same node."
+  })
 }).annotate({ identifier: "RunNeed" })
 export type RunNeed = typeof RunNeed.Type
 
@@ -36,7 +38,8 @@ export const RunSubmission = Schema.Struct({
     description: "A conversation to be continued."
   }),
   input: Schema.optionalKey(Schema.Json).annotateKey({
-    description: "Any input: an iop.v1.RunInput in protobuf's JSON form (chat with tools, images; prompt; embed)."
+    description:
+      "Any input: an iop.v1.RunInput in protobuf's JSON form (chat with tools, images; prompt; embed)."
   }),
   stream: Schema.optionalKey(Schema.Boolean).annotateKey({
     description: "Whether the text comes as it is made; true by default."
@@ -44,9 +47,9 @@ export const RunSubmission = Schema.Struct({
   detached: Schema.optionalKey(Schema.Boolean).annotateKey({
     description: "Whether the run goes on when its caller leaves. Without events=true it always does."
   }),
-  timeout_ms: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 }))).annotateKey(
-    { description: "Total time in milliseconds." }
-  )
+  timeout_ms: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 }))
+  ).annotateKey({ description: "Total time in milliseconds." })
 }).annotate({ identifier: "RunSubmission" })
 export type RunSubmission = typeof RunSubmission.Type
 
@@ -92,7 +95,8 @@ const inputOf = (submission: RunSubmission): Result.Result<RunInput, string> => 
 const parseInput = (input: JsonValue): Result.Result<RunInput, string> => {
   try {
     const parsed = fromJson(RunInputSchema, input)
-    if (parsed.kind.case === undefined) return Result.fail("input: one of chat, prompt and embed must be given")
+    if (parsed.kind.case === undefined)
+      return Result.fail("input: one of chat, prompt and embed must be given")
     return Result.succeed(wellFormedInput(parsed))
   } catch (error) {
     const detail = error instanceof Error ? error.message : "not understood"

@@ -77,7 +77,9 @@ export type RunView = typeof RunView.Type
 export const ExplanationView = Schema.Struct({
   adapter: Schema.String,
   target: Schema.String,
-  chosen: Schema.optionalKey(Schema.String).annotateKey({ description: "Alias of the node that would get it now." }),
+  chosen: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Alias of the node that would get it now."
+  }),
   otherwise: Schema.optionalKey(
     Schema.Union([
       Schema.Struct({ waits: Schema.Literal(true), ahead: Schema.Int }),

@@ -48,16 +48,30 @@ const orProblem = <A, R>(effect: Effect.Effect<A, EdgeProblem, R>): Effect.Effec
 export const nodeHandlers = (edge: LocalEdge) =>
   HttpApiBuilder.group(AdminApi, "nodes", (handlers) =>
     handlers
-      .handle("listNodes", () => Effect.map(asCaller(edge, (client) => client.nodes), (nodes) => ({ nodes })))
+      .handle("listNodes", () =>
+        Effect.map(
+          asCaller(edge, (client) => client.nodes),
+          (nodes) => ({ nodes })
+        )
+      )
       .handle("getNode", ({ params }) => asCaller(edge, (client) => client.node(params.name)))
       .handleRaw("cordonNode", ({ params, request }) =>
-        afterEmpty(request, asCaller(edge, (client) => client.setCordoned(params.name, true)))
+        afterEmpty(
+          request,
+          asCaller(edge, (client) => client.setCordoned(params.name, true))
+        )
       )
       .handleRaw("uncordonNode", ({ params, request }) =>
-        afterEmpty(request, asCaller(edge, (client) => client.setCordoned(params.name, false)))
+        afterEmpty(
+          request,
+          asCaller(edge, (client) => client.setCordoned(params.name, false))
+        )
       )
       .handleRaw("drainNode", ({ params, request }) =>
-        afterEmpty(request, asCaller(edge, (client) => client.drainNode(params.name)))
+        afterEmpty(
+          request,
+          asCaller(edge, (client) => client.drainNode(params.name))
+        )
       )
   )
 
@@ -80,7 +94,10 @@ export const runHandlers = (edge: LocalEdge, options: AdminOptions) =>
       )
       .handle("getRun", ({ params }) => asCaller(edge, (client) => client.run(params.id)))
       .handleRaw("cancelRun", ({ params, request }) =>
-        afterEmpty(request, asCaller(edge, (client) => client.cancel(params.id)))
+        afterEmpty(
+          request,
+          asCaller(edge, (client) => client.cancel(params.id))
+        )
       )
       .handleRaw("explain", ({ request }) =>
         Effect.flatMap(Effect.orDie(readNeed(incoming(request), options.maxBody)), (need) =>
@@ -131,7 +148,10 @@ const submit = Effect.fnUntraced(function* (
 })
 
 const accepts = (request: HttpServerRequest, type: string): boolean =>
-  (request.headers.accept ?? "").toLowerCase().split(",").some((part) => part.trim().split(";", 1)[0] === type)
+  (request.headers.accept ?? "")
+    .toLowerCase()
+    .split(",")
+    .some((part) => part.trim().split(";", 1)[0] === type)
 
 const eventStream = (
   reader: RunReader,

@@ -27,7 +27,8 @@ export const refusedProblem = (failure: RunFailure): EdgeProblem =>
     ...(failure.retryAfterMs === undefined ? {} : { retryAfterMs: failure.retryAfterMs })
   })
 
-const notFound = (error: RunNotFound): EdgeProblem => new EdgeProblem({ code: "not_found", message: error.message })
+const notFound = (error: RunNotFound): EdgeProblem =>
+  new EdgeProblem({ code: "not_found", message: error.message })
 
 /** Longest part of a caller's text that a message repeats. */
 const MAX_ECHO = 256

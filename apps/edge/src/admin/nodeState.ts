@@ -36,10 +36,12 @@ export const nodeState = (entry: NodeEntry): NodeState => {
   if (status.draining) return { state: "draining", reason: "finishes its runs and takes no new one" }
   if (entry.cordoned) return { state: "cordoned", reason: "an operator keeps new runs away" }
   const adapters = [...status.adapters.values()]
-  if (adapters.some((adapter) => adapter.state === "ready")) return { state: "routable", reason: "takes runs" }
+  if (adapters.some((adapter) => adapter.state === "ready"))
+    return { state: "routable", reason: "takes runs" }
   const first = adapters.find((adapter) => adapter.reason !== "")
   return {
     state: "unavailable",
-    reason: first === undefined ? "no adapter is ready" : `no adapter is ready: ${first.name}: ${first.reason}`
+    reason:
+      first === undefined ? "no adapter is ready" : `no adapter is ready: ${first.name}: ${first.reason}`
   }
 }

@@ -4,7 +4,8 @@ import { HttpProblem } from "../http/HttpProblem.ts"
 import { type FailureCode, failureCodes } from "../run/RunFailure.ts"
 import type { EdgeProblem } from "./EdgeClient.ts"
 
-const isFailureCode = (code: string): code is FailureCode => (failureCodes as ReadonlyArray<string>).includes(code)
+const isFailureCode = (code: string): code is FailureCode =>
+  (failureCodes as ReadonlyArray<string>).includes(code)
 
 const statusOf = (code: string): number => {
   if (isFailureCode(code)) return failureStatus(code)

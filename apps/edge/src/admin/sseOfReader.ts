@@ -9,7 +9,8 @@ const utf8 = new TextEncoder()
 const comment = utf8.encode(": still there\n\n")
 
 /** JSON has no line break of its own, so that one `data` line holds every event. */
-const frame = (event: RelayedEvent): string => `id: ${event.seq}\ndata: ${JSON.stringify(runEventView(event))}\n\n`
+const frame = (event: RelayedEvent): string =>
+  `id: ${event.seq}\ndata: ${JSON.stringify(runEventView(event))}\n\n`
 
 /** Leaving the stream leaves the reader. `commentMs`: milliseconds of silence before a comment. */
 export const sseOfReader = (reader: RunReader, commentMs: number): Stream.Stream<Uint8Array> => {

@@ -36,7 +36,9 @@ export const connectTo = Effect.fnUntraced(function* (
   return makeHttpClient({ url, key })
 })
 
-const readKey = (file: string | undefined): Effect.Effect<Redacted.Redacted<string> | undefined, CommandFailed> =>
+const readKey = (
+  file: string | undefined
+): Effect.Effect<Redacted.Redacted<string> | undefined, CommandFailed> =>
   Effect.suspend(() => {
     let key = process.env["IOP_EDGE_KEY"] ?? ""
     if (file !== undefined) {

@@ -4,7 +4,9 @@ import { Argument, Flag } from "effect/cli"
 import type { RunNeed } from "../admin/RunSubmission.ts"
 
 export const needArguments = {
-  adapter: Argument.String("adapter").pipe(Argument.withDescription("the adapter, as the configuration names it")),
+  adapter: Argument.String("adapter").pipe(
+    Argument.withDescription("the adapter, as the configuration names it")
+  ),
   target: Argument.String("target").pipe(Argument.withDescription("what the adapter executes"))
 }
 

@@ -145,7 +145,11 @@ const known = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS
 const receive = (options: HttpListenerOptions, request: IncomingMessage, response: ServerResponse): void => {
   const startedAt = performance.now()
   const id = requestId(request.headers["x-request-id"])
-  const context: { requestId: string; caller: string; route: string } = { requestId: id, caller: "", route: "none" }
+  const context: { requestId: string; caller: string; route: string } = {
+    requestId: id,
+    caller: "",
+    route: "none"
+  }
   response.setHeader("x-request-id", id)
   response.setHeader("x-content-type-options", "nosniff")
   if (options.observe !== undefined) {
@@ -172,7 +176,12 @@ const receive = (options: HttpListenerOptions, request: IncomingMessage, respons
   } catch {
     // Unknown defects show their request id and nothing else; the surface logs what it knows.
     if (response.headersSent) response.destroy()
-    else refuse(response, new HttpProblem({ status: 500, code: "internal", message: `internal error, request ${id}` }), id)
+    else
+      refuse(
+        response,
+        new HttpProblem({ status: 500, code: "internal", message: `internal error, request ${id}` }),
+        id
+      )
   }
 }
 
@@ -232,7 +241,12 @@ const refusePlainly = (response: ServerResponse, problem: HttpProblem): void =>
   writeProblem(response, problem, { error: { code: problem.code, message: problem.message } })
 
 /** Writes a problem with the headers it calls for and the given body; ends the connection where it has to. */
-export const writeProblem = (response: ServerResponse, problem: HttpProblem, body: unknown, retryAfter?: number): void => {
+export const writeProblem = (
+  response: ServerResponse,
+  problem: HttpProblem,
+  body: unknown,
+  retryAfter?: number
+): void => {
   const text = JSON.stringify(body)
   response.statusCode = problem.status
   response.setHeader("content-type", "application/json; charset=utf-8")

@@ -4,14 +4,17 @@ import type { IncomingMessage } from "node:http"
 import { isIP } from "node:net"
 
 /** Splits `name:port`, `[::1]:port` or a bare name. */
-const parseHost = (host: string): { readonly name: string; readonly port: number | undefined } | undefined => {
+const parseHost = (
+  host: string
+): { readonly name: string; readonly port: number | undefined } | undefined => {
   const match = /^(\[[0-9A-Fa-f:.%]+\]|[^:\s/@[\]]+)(?::(\d{1,5}))?$/.exec(host)
   if (match === null) return undefined
   const name = (match[1] ?? "").toLowerCase().replace(/^\[|\]$/g, "")
   return { name, port: match[2] === undefined ? undefined : Number(match[2]) }
 }
 
-const unmapped = (address: string | undefined): string => (address ?? "").replace(/^::ffff:/i, "").toLowerCase()
+const unmapped = (address: string | undefined): string =>
+  (address ?? "").replace(/^::ffff:/i, "").toLowerCase()
 
 export interface HostRule {
   /** The listener's own host from the configuration. */
@@ -27,7 +30,9 @@ export const hostAllowed = (request: IncomingMessage, rule: HostRule): boolean =
   if (header === undefined) return request.httpVersionMajor === 1 && request.httpVersionMinor === 0
   const host = parseHost(header)
   if (host === undefined) return false
-  if (rule.names.some((name) => name.toLowerCase() === host.name || name.toLowerCase() === header.toLowerCase())) {
+  if (
+    rule.names.some((name) => name.toLowerCase() === host.name || name.toLowerCase() === header.toLowerCase())
+  ) {
     return true
   }
   if ((host.port ?? 80) !== request.socket.localPort) return false

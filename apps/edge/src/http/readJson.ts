@@ -62,7 +62,11 @@ export const readJson = (request: IncomingMessage, limit: number): Effect.Effect
       catch: (error) =>
         error instanceof HttpProblem
           ? error
-          : new HttpProblem({ status: 400, code: "invalid_request", message: "the request's body is not valid JSON" })
+          : new HttpProblem({
+              status: 400,
+              code: "invalid_request",
+              message: "the request's body is not valid JSON"
+            })
     })
   )
 
@@ -86,11 +90,17 @@ const readBytes = (request: IncomingMessage, limit: number): Effect.Effect<Uint8
       }
       chunks.push(chunk)
     }
-    const onEnd = () => settle(Effect.succeed(chunks.length === 1 ? (chunks[0] ?? new Uint8Array()) : Buffer.concat(chunks)))
+    const onEnd = () =>
+      settle(Effect.succeed(chunks.length === 1 ? (chunks[0] ?? new Uint8Array()) : Buffer.concat(chunks)))
     const onBroken = () =>
       settle(
         Effect.fail(
-          new HttpProblem({ status: 400, code: "invalid_request", message: "the request ended early", close: true })
+          new HttpProblem({
+            status: 400,
+            code: "invalid_request",
+            message: "the request ended early",
+            close: true
+          })
         )
       )
     request.on("data", onData)

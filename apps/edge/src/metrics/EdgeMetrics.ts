@@ -296,7 +296,8 @@ export const makeEdgeMetrics = (
     runs: {
       submitted: (spec) => submitted.inc({ adapter: adapterLabel(spec.adapter) }),
       refused: (spec, code) => refused.inc({ adapter: adapterLabel(spec.adapter), code }),
-      dispatched: (adapter, _node, queueMs) => queueSeconds.observe({ adapter: adapterLabel(adapter) }, queueMs / 1000),
+      dispatched: (adapter, _node, queueMs) =>
+        queueSeconds.observe({ adapter: adapterLabel(adapter) }, queueMs / 1000),
       attemptEnded: (adapter, node, result) => attempts.inc({ node, adapter: adapterLabel(adapter), result }),
       finished: (run) => {
         const adapter = adapterLabel(run.adapter)

@@ -1,6 +1,6 @@
 // An edge that runs elsewhere, over its admin API. Plain node:http: commands start fast, and a stream that is left
 // closes its connection, by which the edge knows that the run's caller has gone.
-import { type IncomingMessage, request as httpRequest } from "node:http"
+import { request as httpRequest, type IncomingMessage } from "node:http"
 import { request as httpsRequest } from "node:https"
 import { Effect, Redacted, Schema, Stream } from "effect"
 import { type EdgeClient, EdgeProblem } from "../../admin/EdgeClient.ts"
@@ -35,7 +35,8 @@ function jsonDecoder<S extends Schema.Codec<unknown, unknown>>(schema: S) {
 const notAnEdge = (): EdgeProblem =>
   new EdgeProblem({
     code: "unreachable",
-    message: "the answer is not one of this edge's version; is it another server, or another version of the edge?"
+    message:
+      "the answer is not one of this edge's version; is it another server, or another version of the edge?"
   })
 
 /** The client; nothing is sent before it is asked for something. */
@@ -69,9 +70,13 @@ export const makeHttpClient = (options: HttpClientOptions): EdgeClient => {
 
 /** Sends the request; the response is destroyed with the scope. */
 const send = (options: HttpClientOptions, method: string, path: string, body: unknown) =>
-  Effect.acquireRelease(open(options, method, path, body), (response) => Effect.sync(() => response.destroy()), {
-    interruptible: true
-  })
+  Effect.acquireRelease(
+    open(options, method, path, body),
+    (response) => Effect.sync(() => response.destroy()),
+    {
+      interruptible: true
+    }
+  )
 
 /** The response once its head is there, if it is a good one; the caller destroys it. */
 const open = (

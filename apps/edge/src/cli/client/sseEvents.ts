@@ -23,7 +23,8 @@ export class SseReader {
       const line = text.slice(start, end).replace(/\r$/, "")
       start = end + 1
       if (line === "") {
-        if (this.#data.length > 0) events.push({ event: this.#event || "message", data: this.#data.join("\n") })
+        if (this.#data.length > 0)
+          events.push({ event: this.#event || "message", data: this.#data.join("\n") })
         this.#event = ""
         this.#data = []
       } else if (line.startsWith("data:")) this.#data.push(line.slice(5).replace(/^ /, ""))

@@ -8,7 +8,10 @@ import { writeJson, writeLine } from "../output.ts"
 export const nodesCommand = Command.make(
   "nodes",
   {
-    name: Argument.String("name").pipe(Argument.withDescription("id or alias of one node"), Argument.optional),
+    name: Argument.String("name").pipe(
+      Argument.withDescription("id or alias of one node"),
+      Argument.optional
+    ),
     json: Flag.Boolean("json").pipe(Flag.withDescription("print JSON"), Flag.withDefault(false)),
     ...connectFlags
   },

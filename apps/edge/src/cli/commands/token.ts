@@ -20,6 +20,8 @@ export const tokenCommand = Command.make(
       const made = makeToken()
       return json
         ? writeJson(made)
-        : writeLine(`${made.token}\n\nfor the node:  IOP_NODE_TOKEN=${made.token}\nfor the file:  token_sha256: ${made.token_sha256}`)
+        : writeLine(
+            `${made.token}\n\nfor the node:  IOP_NODE_TOKEN=${made.token}\nfor the file:  token_sha256: ${made.token_sha256}`
+          )
     })
 ).pipe(Command.withDescription("Make a token for a node"))

@@ -51,7 +51,11 @@ export class RunPrinter {
         return ""
       case "completed":
         this.#usage = event.usage ?? this.#usage
-        return this.#end(event.finish_reason === "stop" ? "" : `, ended by ${safeLine(event.raw_finish_reason ?? event.finish_reason)}`)
+        return this.#end(
+          event.finish_reason === "stop"
+            ? ""
+            : `, ended by ${safeLine(event.raw_finish_reason ?? event.finish_reason)}`
+        )
       case "cancelled":
         return this.#end(`, cancelled: ${safeLine(event.reason)}`)
       case "failed":
@@ -76,7 +80,10 @@ export class RunPrinter {
       case "embedding": {
         const shown = event.values.slice(0, SHOWN_VALUES).map((value) => value.toPrecision(4))
         const more = event.values.length > SHOWN_VALUES ? ", …" : ""
-        return this.#open("none", event.choice) + this.#line(`[${event.index}] ${event.values.length} values: ${shown.join(", ")}${more}`)
+        return (
+          this.#open("none", event.choice) +
+          this.#line(`[${event.index}] ${event.values.length} values: ${shown.join(", ")}${more}`)
+        )
       }
       case "tool_call": {
         const key = `${event.choice}/${event.index}`
@@ -140,5 +147,8 @@ export class RunPrinter {
 /** Whether our own escape sequences may be written to stdout. */
 export const stdoutOptions = (): RunPrinterOptions => {
   const terminal = process.stdout.isTTY === true
-  return { terminal, colors: terminal && (process.env["NO_COLOR"] ?? "") === "" && process.env["TERM"] !== "dumb" }
+  return {
+    terminal,
+    colors: terminal && (process.env["NO_COLOR"] ?? "") === "" && process.env["TERM"] !== "dumb"
+  }
 }

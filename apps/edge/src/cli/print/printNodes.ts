@@ -38,7 +38,9 @@ const notes = (node: NodeView): ReadonlyArray<string> => {
       lines.push(`${node.alias}: adapter ${adapter.name} is ${adapter.state}: ${adapter.reason}`)
     }
     if (adapter.circuit.state !== "closed") {
-      lines.push(`${node.alias}: adapter ${adapter.name} failed fast too often: ${adapter.circuit.reason ?? "no reason given"}`)
+      lines.push(
+        `${node.alias}: adapter ${adapter.name} failed fast too often: ${adapter.circuit.reason ?? "no reason given"}`
+      )
     }
   }
   return lines.map((line) => cut(safeLine(line), width))

@@ -14,7 +14,8 @@ export const tokensInWords = (usage: UsageView | undefined): string => {
   return parts.join(" ")
 }
 
-const outcome = (run: RunView): string => run.failure?.code ?? (run.slot_held ? `${run.phase}, slot held` : run.phase)
+const outcome = (run: RunView): string =>
+  run.failure?.code ?? (run.slot_held ? `${run.phase}, slot held` : run.phase)
 
 export const runsTable = (runs: ReadonlyArray<RunView>): string =>
   runs.length === 0
@@ -68,7 +69,9 @@ export const runDetails = (run: RunView): string => {
 }
 
 const verdicts = (selection: RunView["selection"]): string =>
-  selection.map(({ alias, chosen, message }) => `${chosen ? "→" : " "} ${safeLine(`${alias}: ${message}`)}`).join("\n")
+  selection
+    .map(({ alias, chosen, message }) => `${chosen ? "→" : " "} ${safeLine(`${alias}: ${message}`)}`)
+    .join("\n")
 
 /** Which node would get a run, and why not the others. */
 export const explanationText = (explanation: ExplanationView): string => {
@@ -82,5 +85,7 @@ export const explanationText = (explanation: ExplanationView): string => {
         : otherwise.waits
           ? `${what} would wait for a slot, ${counted(otherwise.ahead, "run")} before it`
           : `${what} would be refused: ${otherwise.code}: ${otherwise.message}`
-  return [safeLine(answer), ...(explanation.nodes.length === 0 ? [] : [verdicts(explanation.nodes)])].join("\n")
+  return [safeLine(answer), ...(explanation.nodes.length === 0 ? [] : [verdicts(explanation.nodes)])].join(
+    "\n"
+  )
 }

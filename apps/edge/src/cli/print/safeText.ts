@@ -16,7 +16,8 @@ const shown = (character: string): string => {
 }
 
 /** The text with its line breaks and tabs; everything else that a terminal would obey is made visible instead. */
-export const safeText = (text: string): string => (hasDangerous.test(text) ? text.replace(dangerous, shown) : text)
+export const safeText = (text: string): string =>
+  hasDangerous.test(text) ? text.replace(dangerous, shown) : text
 
 /** The text on one line. */
 export const safeLine = (text: string): string => safeText(text).replace(/[\n\t]+/g, " ")

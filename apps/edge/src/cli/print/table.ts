@@ -22,7 +22,9 @@ export const table = (
   const widths = headings.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)))
   return lines
     .map((cells) => {
-      const line = cells.map((cell, column) => (column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)))
+      const line = cells.map((cell, column) =>
+        column === cells.length - 1 ? cell : cell.padEnd(widths[column] ?? 0)
+      )
       return cut(line.join(GAP), width).trimEnd()
     })
     .join("\n")

@@ -1,0 +1,3 @@
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+export const consoleCommand = Command.make("console", {}, () => Effect.void)

@@ -1,0 +1,32 @@
+// `edge serve`: the edge itself. The first signal lets it finish what runs, the second ends it at once.
+import { Effect } from "effect"
+import { Command } from "effect/cli"
+import { ExitCode } from "../CommandFailed.ts"
+import { edgeFlags } from "../edgeFlags.ts"
+import { writeLine } from "../output.ts"
+import { ProcessSignals } from "../Signals.ts"
+
+export const serveCommand = Command.make(
+  "serve",
+  edgeFlags,
+  Effect.fnUntraced(function* (flags) {
+    const signals = yield* ProcessSignals
+    const { startEdge } = yield* Effect.promise(() => import("../startEdge.ts"))
+    const { startupScreen } = yield* Effect.promise(() => import("../print/startupScreen.ts"))
+    yield* Effect.gen(function* () {
+      const edge = yield* startEdge(flags, false)
+      const nodes = yield* edge.app.client("edge").nodes
+      yield* Effect.promise(() => writeLine(startupScreen(edge, nodes)))
+      yield* Effect.callback<void>((resume) => {
+        let stopping = false
+        signals.handle((signal) => {
+          if (stopping) process.exit(ExitCode.interrupted)
+          stopping = true
+          process.stderr.write(`${signal}: finishing what runs; once more to end at once\n`)
+          resume(Effect.void)
+        })
+      })
+      yield* edge.app.drain
+    }).pipe(Effect.scoped)
+  })
+).pipe(Command.withDescription("Start an edge"))

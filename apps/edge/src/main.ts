@@ -1,0 +1,4 @@
+// The edge's command line.
+import { runCli } from "./cli/runCli.ts"
+
+runCli(process.argv.slice(2))

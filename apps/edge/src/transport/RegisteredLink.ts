@@ -4,6 +4,7 @@
 import { GoodbyeCode } from "@iop/platform-common/gen/iop/v1/frame_pb"
 import { CancelCode as WireCancelCode } from "@iop/platform-common/gen/iop/v1/run_pb"
 import type { NodeStatus as WireStatus } from "@iop/platform-common/gen/iop/v1/status_pb"
+import { boundedText } from "@iop/platform-common/observability/sanitize"
 import {
   encodeAck,
   encodeCancel,
@@ -25,7 +26,6 @@ import type { BeatingLink } from "./Heartbeats.ts"
 import type { LinkHost } from "./LinkHost.ts"
 import { connectionLoss, endRules } from "./linkEnds.ts"
 import { readNodeStatus } from "./nodeStatus.ts"
-import { peerText } from "./peerText.ts"
 import { StrayEvents } from "./StrayEvents.ts"
 import type { LinkEndReason, ProtocolErrorKind } from "./TransportMetrics.ts"
 
@@ -285,7 +285,7 @@ export class RegisteredLink implements NodeLink, BeatingLink {
         return
       case "goodbye": {
         const stops = frame.value.code === GoodbyeCode.SHUTDOWN
-        const text = peerText(frame.value.message, MAX_GOODBYE_TEXT)
+        const text = boundedText(frame.value.message, MAX_GOODBYE_TEXT)
         const what = stops ? "the node stopped" : "the node ended the link"
         this.#connection.close("the node said goodbye", CLOSE_FLUSH_MS)
         // Its runs are over only with its process; after any other goodbye it redials and goes on.

@@ -1,13 +1,13 @@
 // The moment of registration: the link enters the registry, the runs that the node still holds are taken up again or
 // given up, and the node is told everything in one frame, the first on its link.
 import type { HeldRun, RegisterRequest } from "@iop/platform-common/gen/iop/v1/register_pb"
+import { boundedText } from "@iop/platform-common/observability/sanitize"
 import { encodeRegisterAccepted } from "@iop/platform-common/protocol/edgeFrameWire"
 import { PROTOCOL_VERSION } from "@iop/platform-common/protocol/version"
 import type { FrameConnection } from "@iop/proto-socket/FrameConnection"
 import type { NodeRecord } from "../node/NodeRecord.ts"
 import type { HeldRunAnswer } from "../run/RunService.ts"
 import type { LinkHost } from "./LinkHost.ts"
-import { peerText } from "./peerText.ts"
 import { RegisteredLink } from "./RegisteredLink.ts"
 
 const MAX_AGENT = 128
@@ -71,7 +71,7 @@ export const admitNode = (
 }
 
 const agentText = (request: RegisterRequest): string =>
-  peerText(`${request.agentName || "unnamed"}/${request.agentVersion || "0"}`, MAX_AGENT)
+  boundedText(`${request.agentName || "unnamed"}/${request.agentVersion || "0"}`, MAX_AGENT)
 
 /** The held runs as claims; a run that is named twice counts once, by its first claim. */
 const distinct = (held: ReadonlyArray<HeldRun>): ReadonlyArray<HeldRun> => {

@@ -5,9 +5,9 @@ import {
   type NodeStatus as WireStatus,
   type Target as WireTarget
 } from "@iop/platform-common/gen/iop/v1/status_pb"
+import { boundedText } from "@iop/platform-common/observability/sanitize"
 import type { NodeRecord } from "../node/NodeRecord.ts"
 import type { AdapterState, AdapterStatus, NodeStatus, TargetStatus } from "../node/NodeStatus.ts"
-import { peerText } from "./peerText.ts"
 
 const MAX_REASON = 512
 const MAX_REVISION = 64
@@ -44,11 +44,11 @@ export const readNodeStatus = (record: NodeRecord, message: WireStatus): ReadSta
       reason:
         state === undefined
           ? `the node reports state ${adapter.state}, which this edge does not know`
-          : peerText(adapter.reason, MAX_REASON),
+          : boundedText(adapter.reason, MAX_REASON),
       targets
     })
   }
-  const revision = peerText(message.configRevision, MAX_REVISION)
+  const revision = boundedText(message.configRevision, MAX_REVISION)
   return { status: { revision, draining: message.draining, adapters }, ignored }
 }
 
@@ -64,6 +64,6 @@ const isTargetName = (name: string): boolean =>
 
 const readTarget = (target: WireTarget): TargetStatus => ({
   name: target.name,
-  capabilities: target.capabilities.map((capability) => peerText(capability, MAX_CAPABILITY)),
+  capabilities: target.capabilities.map((capability) => boundedText(capability, MAX_CAPABILITY)),
   ...(target.contextLength === 0 ? {} : { contextLength: target.contextLength })
 })

@@ -33,6 +33,14 @@ export interface SlotUse {
   readonly inUse: number
 }
 
+/** One adapter of the node as the selection sees it. */
+export interface AdapterLane {
+  readonly record: AdapterRecord
+  readonly circuit: Circuit
+  /** Runs in flight. */
+  inUse: number
+}
+
 export class NodeEntry {
   readonly record: NodeRecord
   /** The revision of the configuration that the node was sent. */
@@ -48,9 +56,7 @@ export class NodeEntry {
   /** Grows with every dispatch of the edge: the smallest was used longest ago. */
   lastDispatch = 0
   #slotsInUse = 0
-  readonly #use = new Map<string, number>()
-  readonly #adapters: ReadonlyMap<string, AdapterRecord>
-  readonly #circuits: ReadonlyMap<string, Circuit>
+  readonly #lanes: ReadonlyMap<string, AdapterLane>
   readonly #released: (entry: NodeEntry) => void
 
   constructor(
@@ -61,34 +67,34 @@ export class NodeEntry {
   ) {
     this.record = record
     this.revision = revision
-    this.#adapters = new Map(record.adapters.map((adapter) => [adapter.name, adapter]))
-    this.#circuits = new Map(record.adapters.map((adapter) => [adapter.name, new Circuit(limits)]))
+    this.#lanes = new Map(
+      record.adapters.map((adapter) => [adapter.name, { record: adapter, circuit: new Circuit(limits), inUse: 0 }])
+    )
     this.#released = released
   }
 
+  /** The adapter of that name, with what the edge knows about its use. */
+  lane(adapter: string): Readonly<AdapterLane> | undefined {
+    return this.#lanes.get(adapter)
+  }
+
   adapter(name: string): AdapterRecord | undefined {
-    return this.#adapters.get(name)
+    return this.#lanes.get(name)?.record
   }
 
   circuit(adapter: string): Circuit | undefined {
-    return this.#circuits.get(adapter)
+    return this.#lanes.get(adapter)?.circuit
   }
 
   slots(adapter: string): SlotUse {
-    return { total: this.#adapters.get(adapter)?.slots ?? 0, inUse: this.#use.get(adapter) ?? 0 }
+    const lane = this.#lanes.get(adapter)
+    return { total: lane?.record.slots ?? 0, inUse: lane?.inUse ?? 0 }
   }
 
-  /** Slots in use / slots, 0 to 1. */
-  load(adapter: string): number {
-    const total = this.#adapters.get(adapter)?.slots ?? 0
-    return total === 0 ? 1 : (this.#use.get(adapter) ?? 0) / total
-  }
-
-  hasFreeSlot(adapter: string): boolean {
+  /** Whether the node as a whole, besides its adapters, has room for a run. */
+  get hasRoom(): boolean {
     const { slots } = this.record.runtime
-    if (slots !== undefined && this.#slotsInUse >= slots) return false
-    const total = this.#adapters.get(adapter)?.slots ?? 0
-    return (this.#use.get(adapter) ?? 0) < total
+    return slots === undefined || this.#slotsInUse < slots
   }
 
   /** Runs in flight on the whole node. */
@@ -96,22 +102,23 @@ export class NodeEntry {
     return this.#slotsInUse
   }
 
-  /** Takes a slot, or returns undefined when none is free. */
+  /** Takes a slot, or returns undefined when none is free. `dispatch` is the edge's count of dispatches. */
   claim(adapter: string, now: number, dispatch: number): SlotClaim | undefined {
-    if (!this.hasFreeSlot(adapter)) return undefined
+    const lane = this.#lanes.get(adapter)
+    if (lane === undefined || !this.hasRoom || lane.inUse >= lane.record.slots) return undefined
     this.lastDispatch = dispatch
     this.#slotsInUse += 1
-    this.#use.set(adapter, (this.#use.get(adapter) ?? 0) + 1)
+    lane.inUse += 1
     let held = true
     return {
       entry: this,
       adapter,
-      probe: this.#circuits.get(adapter)?.dispatched(now) ?? false,
+      probe: lane.circuit.dispatched(now),
       release: () => {
         if (!held) return
         held = false
         this.#slotsInUse -= 1
-        this.#use.set(adapter, (this.#use.get(adapter) ?? 1) - 1)
+        lane.inUse -= 1
         this.#released(this)
       }
     }

@@ -180,7 +180,7 @@ describe("selection", () => {
     const order = Array.from({ length: 6 }, (_, turn) => {
       const { chosen } = select(nodes, need, clock)
       chosen?.claim("mock", 0, turn + 1)?.release()
-      return chosen?.record.id
+      return chosen?.record.alias
     })
     assert.deepStrictEqual(order, ["a", "b", "c", "a", "b", "c"])
   })

@@ -1,6 +1,6 @@
 // Which node gets a run. A pure function of the registry's entries and the run: it reads and never changes them,
 // so that `explain` gives the same answer as a dispatch and every verdict can be tested without a socket.
-import type { NodeEntry } from "./NodeEntry.ts"
+import type { AdapterLane, NodeEntry } from "./NodeEntry.ts"
 
 /** What a run asks of a node. */
 export interface SelectionNeed {
@@ -80,11 +80,12 @@ export interface SelectionClock {
 /** The reason why the entry can't take the run, or undefined when it can. The order is that of the design. */
 const obstacle = (
   entry: NodeEntry,
+  lane: Readonly<AdapterLane> | undefined,
   need: SelectionNeed,
   clock: SelectionClock
 ): SelectionReason | undefined => {
-  const adapter = entry.adapter(need.adapter)
-  if (adapter === undefined) return "no_adapter"
+  if (lane === undefined) return "no_adapter"
+  const adapter = lane.record
   if (adapter.targets.length > 0 && !adapter.targets.includes(need.target)) return "no_target"
   if (!labelsMatch(entry, need)) return "labels_differ"
   if (need.excluded?.has(entry.record.id) === true) return "already_tried"
@@ -101,10 +102,10 @@ const obstacle = (
   if (state.state !== "ready") return `adapter_${state.state}`
   if (!state.targets.some((target) => target.name === need.target)) return "no_target"
   if (entry.cordoned) return "cordoned"
-  const circuit = entry.circuit(need.adapter)?.at(clock.now)
-  if (circuit?.state === "open") return "circuit_open"
-  if (circuit?.state === "probing") return "circuit_probing"
-  if (!entry.hasFreeSlot(need.adapter)) return "no_free_slot"
+  const circuit = lane.circuit.at(clock.now)
+  if (circuit.state === "open") return "circuit_open"
+  if (circuit.state === "probing") return "circuit_probing"
+  if (lane.inUse >= adapter.slots || !entry.hasRoom) return "no_free_slot"
   return undefined
 }
 
@@ -123,13 +124,14 @@ export const select = (
   let bestDispatch = Number.POSITIVE_INFINITY
   for (let i = 0; i < entries.length; i++) {
     const entry = entries[i]!
-    const reason = obstacle(entry, need, clock)
-    if (reason !== undefined) {
-      reasons[i] = reason
+    const lane = entry.lane(need.adapter)
+    const reason = obstacle(entry, lane, need, clock)
+    if (reason !== undefined || lane === undefined) {
+      reasons[i] = reason ?? "no_adapter"
       continue
     }
     reasons[i] = "preferred_other"
-    const load = entry.record.id === need.preferred ? -1 : entry.load(need.adapter)
+    const load = entry.record.id === need.preferred ? -1 : lane.inUse / lane.record.slots
     if (load < bestLoad || (load === bestLoad && entry.lastDispatch < bestDispatch)) {
       best = i
       bestLoad = load

@@ -234,6 +234,8 @@ export class RelayReader {
       this.#position = last.seq
       this.#offset = offset
       this.#relay.taken(this)
+      // Who has everything need not say that it leaves.
+      if (this.done()) this.#leave()
     }
     return events
   }
@@ -293,11 +295,15 @@ export class RelayReader {
     })
   }
 
-  #end(): void {
-    this.#closed = true
+  #leave(): void {
     this.#alarm?.()
     this.#alarm = undefined
     this.#relay.remove(this)
+  }
+
+  #end(): void {
+    this.#closed = true
+    this.#leave()
     const ready = this.#ready
     this.#ready = undefined
     ready?.()

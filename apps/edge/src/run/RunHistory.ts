@@ -5,13 +5,16 @@ import type { Run } from "./Run.ts"
 /** Room for the events of runs that have ended, in bytes: about a day of chats for a small team. */
 export const ENDED_LOG_BYTES = 32 * 1024 * 1024
 
+/** Old runs looked at when one ends: more than one, so that what was put back because somebody read it is caught up. */
+const LOOKED_AT = 4
+
 export class RunHistory {
   readonly #limit: number
   readonly #runs = new Map<string, Run>()
   /** Ended runs, oldest first. */
-  readonly #ended = new Set<Run>()
+  readonly #ended = new Fifo<Run>()
   /** Those of them that still have their events. */
-  readonly #withLog = new Set<Run>()
+  readonly #withLog = new Fifo<Run>()
   #logBytes = 0
 
   /** `limit`: ended runs to remember. */
@@ -28,20 +31,24 @@ export class RunHistory {
   }
 
   ended(run: Run): void {
-    this.#ended.add(run)
-    this.#withLog.add(run)
+    this.#ended.push(run)
+    this.#withLog.push(run)
     this.#logBytes += run.relay.bytes
-    for (const old of this.#withLog) {
-      if (this.#logBytes <= ENDED_LOG_BYTES) break
-      if (old.relay.readers > 0) continue
-      this.#dropLog(old)
+    // A run that somebody still reads keeps its place in the room, and its turn comes again.
+    for (let looked = Math.min(this.#withLog.size, LOOKED_AT); looked > 0 && this.#logBytes > ENDED_LOG_BYTES; looked--) {
+      const old = this.#withLog.shift()
+      if (old === undefined) break
+      if (old.relay.readers > 0) this.#withLog.push(old)
+      else this.#dropLog(old)
     }
-    for (const old of this.#ended) {
-      if (this.#ended.size <= this.#limit) break
-      if (old.relay.readers > 0) continue
-      this.#ended.delete(old)
-      this.#dropLog(old)
-      this.#runs.delete(old.id)
+    for (let looked = Math.min(this.#ended.size, LOOKED_AT); looked > 0 && this.#ended.size > this.#limit; looked--) {
+      const old = this.#ended.shift()
+      if (old === undefined) break
+      if (old.relay.readers > 0) this.#ended.push(old)
+      else {
+        this.#dropLog(old)
+        this.#runs.delete(old.id)
+      }
     }
   }
 
@@ -62,8 +69,32 @@ export class RunHistory {
   }
 
   #dropLog(run: Run): void {
-    if (!this.#withLog.delete(run)) return
     this.#logBytes -= run.relay.bytes
     run.relay.drop()
+  }
+}
+
+/** A queue whose ends cost nothing; a Set would walk over what was deleted from its front. */
+class Fifo<A> {
+  #items: Array<A> = []
+  #head = 0
+
+  get size(): number {
+    return this.#items.length - this.#head
+  }
+
+  push(item: A): void {
+    this.#items.push(item)
+  }
+
+  shift(): A | undefined {
+    const item = this.#items[this.#head]
+    if (item === undefined) return undefined
+    this.#head += 1
+    if (this.#head > 1024 && this.#head * 2 > this.#items.length) {
+      this.#items = this.#items.slice(this.#head)
+      this.#head = 0
+    }
+    return item
   }
 }

@@ -137,8 +137,8 @@ export class EdgeProcess extends ChildProcess {
   }
 
   async #listener(name: string): Promise<Address> {
-    const entry = await this.logged("listening", ({ fields }) => fields["listener"] === name)
-    const match = /^(.*):(\d+)$/.exec(String(entry.fields["address"]))
+    const entry = await this.logged("listening", ({ fields }) => fields.listener === name)
+    const match = /^(.*):(\d+)$/.exec(String(entry.fields.address))
     if (match === null) throw new Error(`no address in: ${entry.line}`)
     return { host: match[1] ?? "", port: Number(match[2]) }
   }

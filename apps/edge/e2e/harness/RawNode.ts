@@ -26,6 +26,8 @@ export interface RegisterOptions {
   /** Adapter name → targets that it offers, reported as ready after registration; absent: no status is sent. */
   readonly offers?: Readonly<Record<string, ReadonlyArray<string>>>
   readonly agentName?: string
+  /** 1.0 unless given. */
+  readonly version?: { readonly major: number; readonly minor: number }
 }
 
 /** How a link ended. */
@@ -51,7 +53,7 @@ export const nodeFrame = (body: NodeBody): Buffer =>
 export const registerBody = (options: RegisterOptions): NodeBody => ({
   case: "registerRequest",
   value: {
-    protocolVersion: { major: 1, minor: 0 },
+    protocolVersion: options.version ?? { major: 1, minor: 0 },
     token: options.token,
     bootId: options.bootId ?? randomBytes(16),
     agentName: options.agentName ?? "raw-node",
@@ -86,9 +88,11 @@ export class RawNode {
   readonly #waiters: Array<Waiter> = []
   #buffer: Buffer = Buffer.alloc(0)
   #end: LinkEnd | undefined
+  readonly #localPort: number
 
   private constructor(socket: Socket) {
     this.socket = socket
+    this.#localPort = socket.localPort ?? 0
     const openedAt = performance.now()
     let reset = false
     socket.on("data", (chunk: Buffer) => this.#onData(chunk))
@@ -131,6 +135,11 @@ export class RawNode {
     if (result.case !== "accepted") throw new Error(`the edge refused: ${JSON.stringify(result.value)}`)
     if (options.offers !== undefined) node.status(options.offers)
     return node
+  }
+
+  /** The port of this end; kept after the link is over. */
+  get localPort(): number {
+    return this.#localPort
   }
 
   get end(): LinkEnd | undefined {

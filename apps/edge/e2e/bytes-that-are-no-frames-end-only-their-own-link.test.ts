@@ -1,0 +1,248 @@
+// What a peer can do to the framing, on the real process: it ends its own link, is counted and named in the log, and
+// costs nobody else anything.
+import { readdirSync } from "node:fs"
+import { describe, expect, it } from "vitest"
+import { mockNodeConfig, tokenOf } from "./harness/config.ts"
+import { Random } from "./harness/Random.ts"
+import { frameOf, type NodeBody, nodeFrame, RawNode, registerBody } from "./harness/RawNode.ts"
+import { useEdge } from "./harness/useEdge.ts"
+import { eventually, inParallel, within } from "./harness/waiting.ts"
+
+const header = (length: number): Buffer => {
+  const bytes = Buffer.alloc(4)
+  bytes.writeUInt32BE(length)
+  return bytes
+}
+
+const KIB = 1024
+
+describe("an edge that is sent broken frames", () => {
+  const shared = useEdge({
+    nodes: [mockNodeConfig("tower"), mockNodeConfig("laptop"), mockNodeConfig("fuzz")],
+    link: { register_timeout: "1s", heartbeat_interval: "500ms", resume_grace: "300ms" }
+  })
+
+  const connect = () => RawNode.connect(shared.cleanup, shared.edge.nodes)
+  const protocolErrors = async (kind: string) =>
+    (await shared.edge.metrics()).count("iop_edge_link_protocol_errors_total", { kind })
+
+  /** Does something on a link of each kind and expects it to end with this protocol error, counted once. */
+  const endsWith = async (kind: string, act: (node: RawNode) => void, registered: boolean) => {
+    const before = await protocolErrors(kind)
+    const node = registered ? await shared.node("tower") : await connect()
+    act(node)
+    await within("the end of the link", node.closed)
+    await eventually(`a counted ${kind}`, async () => (await protocolErrors(kind)) === before + 1)
+    if (registered) await shared.edge.admin.untilNode("tower", "offline")
+    return node
+  }
+
+  it.each([
+    ["64 KiB + 1 before registration", 64 * KIB + 1, false],
+    ["0xFFFFFFFF before registration", 0xffffffff, false],
+    ["the limit + 1 after it", 1024 * KIB + 1, true],
+    ["0xFFFFFFFF after it", 0xffffffff, true]
+  ])("FR1 a length over the limit, %s, ends the link at its header", async (_what, length, registered) => {
+    const node = await endsWith("frame_too_large", (peer) => peer.sendBytes(header(length)), registered)
+    const port = node.localPort
+    const line = await shared.edge.line("a line with the peer and the declared size", (text) =>
+      text.includes(`127.0.0.1:${port}`) && text.includes(String(length)) ? text : undefined
+    )
+    expect(line).toContain("frame")
+  })
+
+  it("FR1 a declared length allocates nothing", async () => {
+    const before = shared.edge.memory
+    await inParallel(Array.from({ length: 50 }), 10, async () => {
+      const node = await connect()
+      node.sendBytes(header(0xffffffff))
+      await within("the end of the link", node.closed)
+    })
+    expect(shared.edge.memory - before).toBeLessThan(64 * KIB * KIB)
+  })
+
+  it.each([
+    ["before registration", false],
+    ["after it", true]
+  ])("FR2 a zero length ends the link %s", async (_when, registered) => {
+    await endsWith("frame_empty", (node) => node.sendBytes(header(0)), registered)
+  })
+
+  it("FR2 a stream of zero headers is one error, not a spin", async () => {
+    await endsWith("frame_empty", (node) => node.sendBytes(Buffer.alloc(64 * KIB)), false)
+    expect(await shared.edge.admin.status("/healthz")).toBe(200)
+  })
+
+  it.each([
+    ["before registration", false],
+    ["after it", true]
+  ])(
+    "FR3 a truncated frame and a FIN %s is dispatched nowhere and told as truncated",
+    async (_when, registered) => {
+      await endsWith(
+        "truncated",
+        (node) => {
+          node.sendBytes(nodeFrame({ case: "pong", value: { nonce: 7 } }).subarray(0, 5))
+          node.close()
+        },
+        registered
+      )
+      if (registered) {
+        const { last_disconnect } = await shared.edge.admin.node("tower")
+        expect(last_disconnect?.reason).toMatch(/truncated|inside a frame/)
+      }
+    }
+  )
+
+  it("FR4 bytes of a first frame do not prolong the time to register", async () => {
+    const node = await connect()
+    const bytes = nodeFrame(registerBody({ token: tokenOf("tower") }))
+    let at = 0
+    const drip = setInterval(() => node.sendBytes(bytes.subarray(at, ++at)), 100)
+    shared.cleanup.defer(() => clearInterval(drip))
+    const end = await within("the end of the link", node.closed)
+    // The clock is the edge's; it began within a moment of ours.
+    expect(end.ms).toBeGreaterThan(900)
+    expect(at).toBeLessThan(bytes.length)
+  })
+
+  it("FR4 an unfinished frame is no sign of life", async () => {
+    const node = await shared.node("tower")
+    node.answersPings = false
+    const bytes = nodeFrame({
+      case: "nodeStatus",
+      value: { configRevision: "x".repeat(2000), adapters: [] }
+    })
+    let at = 0
+    const drip = setInterval(() => node.sendBytes(bytes.subarray(at, ++at)), 50)
+    shared.cleanup.defer(() => clearInterval(drip))
+    await within("the end of the link", node.closed)
+    const { last_disconnect } = await shared.edge.admin.untilNode("tower", "offline")
+    expect(last_disconnect?.reason).toMatch(/heartbeats missed/)
+    expect(at).toBeLessThan(bytes.length)
+  })
+
+  it("FR6 a thousand frames in one write are all handled, in order, and health answers meanwhile", async () => {
+    const node = await shared.node("tower")
+    const stream = await shared.edge.admin.stream({ adapter: "mock", target: "echo", prompt: "go" })
+    const run = await node.nextRun()
+    const texts = Array.from({ length: 998 }, (_, i) => `${i} `)
+    const health = shared.edge.admin.status("/healthz")
+    run.answer(...texts)
+    expect(await within("/healthz", health, 5_000)).toBe(200)
+    expect((await stream.finish()).type).toBe("completed")
+    expect(stream.text).toBe(texts.join(""))
+  })
+
+  it.each([
+    [
+      "an HTTP request",
+      Buffer.from("GET / HTTP/1.1\r\nHost: edge\r\n\r\n"),
+      "peer speaks HTTP on the node port"
+    ],
+    ["a TLS ClientHello", Buffer.from("160301020001000001fc0303", "hex"), "peer speaks TLS on the node port"],
+    ["an SSH banner", Buffer.from("SSH-2.0-OpenSSH_9.6\r\n"), "peer speaks SSH on the node port"]
+  ])("FR7 %s is closed and named in the log", async (_what, bytes, words) => {
+    const node = await connect()
+    node.sendBytes(bytes)
+    await within("the end of the link", node.closed, 5_000)
+    await shared.edge.line(words, (line) => line.includes(words))
+  })
+
+  it("FR7 random kilobytes are closed, each link by itself", async () => {
+    const random = new Random(7)
+    await inParallel(
+      Array.from({ length: 500 }, () => random.bytes(KIB)),
+      20,
+      async (bytes) => {
+        const node = await connect()
+        node.sendBytes(bytes)
+        await within("the end of the link", node.closed, 10_000)
+      }
+    )
+  })
+
+  it.each([
+    ["before registration", false],
+    ["after it", true]
+  ])("FR10 ten thousand nested groups %s end the link and no stack", async (_when, registered) => {
+    // Field 100, wire type 3: a group that nobody knows, in a group that nobody knows, ...
+    const nested = frameOf(Buffer.concat(Array.from({ length: 10_000 }, () => Buffer.from([0xa3, 0x06]))))
+    const node = registered ? await shared.node("tower") : await connect()
+    node.sendBytes(nested)
+    await within("the end of the link", node.closed)
+    expect(shared.edge.stderr.join("\n")).not.toContain("Maximum call stack")
+  })
+
+  it("FR12 mutated frames over fresh links do no harm and leave no descriptor behind", async () => {
+    const random = new Random(12)
+    const bootId = random.bytes(16)
+    const register: NodeBody = registerBody({ token: tokenOf("fuzz"), bootId })
+    const golden = [
+      register,
+      { case: "pong", value: { nonce: 300 } },
+      { case: "goodbye", value: { code: 1, message: "until later" } },
+      {
+        case: "nodeStatus",
+        value: {
+          configRevision: "r",
+          adapters: [{ name: "mock", state: 2, targets: [{ name: "echo", capabilities: ["chat"] }] }]
+        }
+      },
+      {
+        case: "runEvent",
+        value: {
+          handle: 1,
+          seq: 1,
+          event: { case: "delta", value: { content: { case: "text", value: "text" } } }
+        }
+      },
+      {
+        case: "runEvent",
+        value: { handle: 1, seq: 2, event: { case: "completed", value: { finishReason: 1 } } }
+      }
+    ] satisfies ReadonlyArray<NodeBody>
+    const frames = golden.map(nodeFrame)
+    const mutate = (frame: Buffer): Buffer => {
+      const payload = Buffer.from(frame.subarray(4))
+      switch (random.below(4)) {
+        case 0:
+          for (let i = 0; i <= random.below(4); i++)
+            payload[random.below(payload.length)]! ^= 1 << random.below(8)
+          return frameOf(payload)
+        case 1: {
+          const at = random.below(payload.length)
+          const shorter = Buffer.concat([payload.subarray(0, at), payload.subarray(at + 1)])
+          return shorter.length === 0 ? header(0) : frameOf(shorter)
+        }
+        case 2: {
+          const other = random.pick(frames).subarray(4)
+          return frameOf(
+            Buffer.concat([
+              payload.subarray(0, random.below(payload.length) + 1),
+              other.subarray(random.below(other.length))
+            ])
+          )
+        }
+        default: {
+          const whole = Buffer.from(frame)
+          whole[random.below(whole.length)]! ^= 1 << random.below(8)
+          return whole
+        }
+      }
+    }
+    const descriptors = () => readdirSync(`/proc/${shared.edge.pid}/fd`).length
+    const before = descriptors()
+    let sent = 0
+    await inParallel(Array.from({ length: 600 }), 8, async () => {
+      const node = await connect()
+      if (random.next() < 0.7) node.send(register)
+      for (let i = 0; i < 40; i++) node.sendBytes(mutate(random.pick(frames)))
+      sent += 40
+      node.close()
+      await within("the end of the link", node.closed, 10_000)
+    })
+    expect(sent).toBe(24_000)
+    await eventually("all descriptors to be given back", () => descriptors() <= before + 2)
+  })
+})

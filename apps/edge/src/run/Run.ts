@@ -1,4 +1,5 @@
 // One accepted run: it feeds the state machine, carries out its actions, and owns the run's clocks and relay.
+import type { RunInput } from "@iop/platform-common/gen/iop/v1/run_input_pb"
 import { isTerminal, type NodeRunEvent, type TokenUsage } from "@iop/platform-common/protocol/RunEvent"
 import type { NodeEntry, SlotClaim } from "../node/NodeEntry.ts"
 import type { NodeLink } from "../node/NodeLink.ts"
@@ -8,6 +9,7 @@ import type { RunEvent } from "./RunEvent.ts"
 import type { RunFailure } from "./RunFailure.ts"
 import type { AttemptOutcome } from "./RunObserver.ts"
 import type { AttemptRecord, NodeVerdict, RunSnapshot, RunSpec } from "./RunSpec.ts"
+import type { RunSpan } from "./RunTracing.ts"
 import {
   initialState,
   type MachineAction,
@@ -63,7 +65,9 @@ const noVerdicts: ReadonlyArray<NodeVerdict> = []
 
 export class Run implements AttemptOwner {
   readonly id: string
-  readonly spec: RunSpec
+  /** What was asked for; the input itself is forgotten when the run ends. */
+  readonly spec: Omit<RunSpec, "input">
+  readonly span: RunSpan | undefined
   readonly adapter: string
   readonly target: string
   readonly signatureBase: string
@@ -72,6 +76,7 @@ export class Run implements AttemptOwner {
   readonly relay: Relay
   selection: () => ReadonlyArray<NodeVerdict> = () => noVerdicts
   readonly #host: RunHost
+  #input: RunInput | undefined
   #state: RunState = initialState
   #attempt: Attempt | undefined
   /** An attempt that the run no longer waits for but whose node has not answered. */
@@ -91,9 +96,11 @@ export class Run implements AttemptOwner {
   #detail = ""
   readonly #alarms = new Map<RunClock, () => void>()
 
-  constructor(id: string, spec: RunSpec, host: RunHost) {
+  constructor(id: string, { input, ...spec }: RunSpec, host: RunHost, span?: RunSpan) {
     this.id = id
     this.spec = spec
+    this.span = span
+    this.#input = input
     this.adapter = spec.adapter
     this.target = spec.target
     this.signatureBase = `${spec.target}\u0000${JSON.stringify(spec.labels ?? {})}`
@@ -155,6 +162,8 @@ export class Run implements AttemptOwner {
 
   /** A slot was claimed: the run is sent to its node. */
   dispatch(claim: SlotClaim, link: NodeLink): void {
+    const input = this.#input
+    if (input === undefined) throw new Error(`run ${this.id} is over and can't be dispatched`)
     const now = this.#host.now()
     this.#disarm("queue")
     this.#attemptCount += 1
@@ -170,11 +179,11 @@ export class Run implements AttemptOwner {
         attempt: attempt.number,
         adapter: this.adapter,
         target: this.target,
-        input: this.spec.input,
+        input,
         stream: this.spec.stream ?? true,
         session: this.spec.session ?? "",
         deadlineMs: this.deadlineMs,
-        traceparent: this.spec.traceparent ?? ""
+        traceparent: this.span?.traceparent ?? this.spec.traceparent ?? ""
       },
       attempt
     )
@@ -353,6 +362,7 @@ export class Run implements AttemptOwner {
     if (state.phase === "queued") this.#disarm("first_event", "idle", "grace", "cancel")
     if (state.phase === "final") {
       this.#endedAt = this.#host.now()
+      this.#input = undefined
       for (const disarm of this.#alarms.values()) disarm()
       this.#alarms.clear()
       if (input.type !== "granted") this.#host.dequeue(this)

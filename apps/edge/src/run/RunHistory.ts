@@ -35,13 +35,21 @@ export class RunHistory {
     this.#withLog.push(run)
     this.#logBytes += run.relay.bytes
     // A run that somebody still reads keeps its place in the room, and its turn comes again.
-    for (let looked = Math.min(this.#withLog.size, LOOKED_AT); looked > 0 && this.#logBytes > ENDED_LOG_BYTES; looked--) {
+    for (
+      let looked = Math.min(this.#withLog.size, LOOKED_AT);
+      looked > 0 && this.#logBytes > ENDED_LOG_BYTES;
+      looked--
+    ) {
       const old = this.#withLog.shift()
       if (old === undefined) break
       if (old.relay.readers > 0) this.#withLog.push(old)
       else this.#dropLog(old)
     }
-    for (let looked = Math.min(this.#ended.size, LOOKED_AT); looked > 0 && this.#ended.size > this.#limit; looked--) {
+    for (
+      let looked = Math.min(this.#ended.size, LOOKED_AT);
+      looked > 0 && this.#ended.size > this.#limit;
+      looked--
+    ) {
       const old = this.#ended.shift()
       if (old === undefined) break
       if (old.relay.readers > 0) this.#ended.push(old)

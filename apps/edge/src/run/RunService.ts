@@ -11,6 +11,7 @@ import { type RunFailure, type RunNotFound, RunRefused, type TooLate } from "./R
 import { withRunLog } from "./RunLog.ts"
 import { RunObserver } from "./RunObserver.ts"
 import type { NodeVerdict, RunSnapshot, RunSpec } from "./RunSpec.ts"
+import { RunTracing } from "./RunTracing.ts"
 
 /** A run that a registering node says it still holds. */
 export interface HeldRunClaim {
@@ -105,7 +106,13 @@ export class RunService extends Context.Service<
         const timers = yield* Timers
         const observer = yield* RunObserver
         const fork = yield* FiberSet.makeRuntime<never>()
-        const service = makeRunService(registry, timers, withRunLog(observer, fork), limits)
+        const service = makeRunService(
+          registry,
+          timers,
+          withRunLog(observer, fork),
+          yield* RunTracing,
+          limits
+        )
         yield* Effect.addFinalizer(() => Effect.sync(service.close))
         return RunService.of({ ...service, events: readerEvents })
       })

@@ -21,6 +21,7 @@ import type { AttemptOutcome, RunObserver } from "./RunObserver.ts"
 import { RunQueue } from "./RunQueue.ts"
 import type { Explanation, HeldRunAnswer, HeldRunClaim, RunService } from "./RunService.ts"
 import type { NodeVerdict, RunSpec } from "./RunSpec.ts"
+import type { RunTracing } from "./RunTracing.ts"
 import { newRunId } from "./runId.ts"
 import { SessionAffinity } from "./SessionAffinity.ts"
 
@@ -49,6 +50,7 @@ export const makeRunService = (
   registry: NodeRegistry["Service"],
   timers: Timers["Service"],
   observer: RunObserver,
+  tracing: RunTracing,
   limits: RunServiceLimits
 ): Omit<RunService["Service"], "events"> & { readonly close: () => void } => {
   const queue = new RunQueue<Run>(limits.queueLimit)
@@ -207,7 +209,9 @@ export const makeRunService = (
     finished: (run) => {
       live.delete(run)
       history.ended(run)
-      observer.finished(run.snapshot())
+      const ended = run.snapshot()
+      observer.finished(ended)
+      run.span?.end(ended)
       if (live.size === 0) for (const resolve of idle.splice(0)) resolve()
     },
     slowConsumer: (run) => observer.slowConsumer(run.snapshot()),
@@ -294,7 +298,8 @@ export const makeRunService = (
     const selection = select(registry.all(), need, at)
     const failure = refusal(need, selection, at, waits)
     if (failure !== undefined) return refuse(spec, failure)
-    const run = new Run(newRunId(Date.now()), spec, host)
+    const id = newRunId(Date.now())
+    const run = new Run(id, spec, host, tracing.start(id, spec))
     history.add(run)
     live.add(run)
     observer.submitted(spec)

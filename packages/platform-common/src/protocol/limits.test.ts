@@ -11,8 +11,8 @@ const specification = readFileSync(
 )
 
 describe("limits", () => {
-  const numbers = Object.entries(limits).filter(
-    (entry): entry is [string, number] => typeof entry[1] === "number"
+  const numbers = Object.entries(limits).flatMap(([name, value]) =>
+    typeof value === "number" ? [[name, value] as const] : []
   )
 
   it.each(numbers)("%s is in the specification", (_name, value) => {

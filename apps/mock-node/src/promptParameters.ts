@@ -5,9 +5,9 @@ import type { ParameterSource } from "./Parameters.ts"
 /** The names that make an object at the end of a prompt parameters; any other object is part of the prompt. */
 const KNOWN = new Set([
   "arguments",
+  "calls",
   "delay_ms",
   "dimensions",
-  "fail",
   "fast",
   "fault",
   "ignore_cancel",
@@ -15,6 +15,8 @@ const KNOWN = new Set([
   "retryable",
   "seed",
   "size",
+  "start",
+  "start_ms",
   "times",
   "tokens",
   "tool"

@@ -1,7 +1,7 @@
 // The agent against a scripted edge in memory, on virtual time.
 
-import { RejectCode } from "@iop/platform-common/gen/iop/v1/register_pb"
 import { assert, describe, it } from "@effect/vitest"
+import { RejectCode } from "@iop/platform-common/gen/iop/v1/register_pb"
 import { Effect, Fiber, Redacted, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { defineAdapter } from "./Adapter.ts"

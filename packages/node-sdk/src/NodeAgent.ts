@@ -106,6 +106,16 @@ export const makeNodeAgent = Effect.fnUntraced(function* (
       })
     )
 
+  const sendStatus = (to: SessionLink) =>
+    to.sendControl(
+      nodeStatusFrame({
+        revision: config?.revision ?? "",
+        adapters: adapters.all,
+        draining: stopping || drainedByEdge,
+        maxFrameBytes: to.maxNodeFrameBytes
+      })
+    )
+
   const onRunRequest = (request: RunRequest) => {
     const refusal = refusalOf(request)
     if (refusal !== undefined) {
@@ -181,13 +191,7 @@ export const makeNodeAgent = Effect.fnUntraced(function* (
       Effect.gen(function* () {
         while (true) {
           yield* Queue.clear(statusChanged)
-          const frame = nodeStatusFrame({
-            revision: config?.revision ?? "",
-            adapters: adapters.all,
-            draining: stopping || drainedByEdge,
-            maxFrameBytes: current.maxNodeFrameBytes
-          })
-          current.sendControl(frame)
+          sendStatus(current)
           yield* Effect.sleep(STATUS_SPACING_MS)
           yield* Queue.take(statusChanged)
         }
@@ -253,7 +257,8 @@ export const makeNodeAgent = Effect.fnUntraced(function* (
   const drain = Effect.gen(function* () {
     if (stopping) return
     stopping = true
-    markStatus()
+    // At once, and not with the next report: without runs the goodbye would overtake it.
+    if (link !== undefined && config !== undefined) sendStatus(link)
     const timeoutMs = config?.runtime?.drainTimeoutMs || DEFAULT_DRAIN_TIMEOUT_MS
     yield* Effect.logInfo("draining", { runs: runs.size, timeoutMs })
     yield* finishRuns(timeoutMs)

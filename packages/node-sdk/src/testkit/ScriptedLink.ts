@@ -2,7 +2,7 @@
 
 import type { MessageInitShape } from "@bufbuild/protobuf"
 import { create } from "@bufbuild/protobuf"
-import { type Goodbye, type GoodbyeCode } from "@iop/platform-common/gen/iop/v1/frame_pb"
+import type { Goodbye, GoodbyeCode } from "@iop/platform-common/gen/iop/v1/frame_pb"
 import {
   type NodeConfigPayload,
   NodeConfigPayloadSchema

@@ -1,7 +1,7 @@
 // A test that plays the edge: in memory, where time can be virtual, or over a real socket, for whole processes.
 
-import { FrameConnection } from "@iop/proto-socket/FrameConnection"
-import { listenFrames, type ListenError } from "@iop/proto-socket/FrameListener"
+import type { FrameConnection } from "@iop/proto-socket/FrameConnection"
+import { type ListenError, listenFrames } from "@iop/proto-socket/FrameListener"
 import { Effect, Queue, type Scope } from "effect"
 import type { ConnectionEnd, Dialer, DialFailure, NodeConnection } from "../NodeConnection.ts"
 import { ScriptedLink } from "./ScriptedLink.ts"

@@ -3,8 +3,11 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { runNode } from "@iop/node-sdk/runNode"
-import { Cause, Data, Effect, Exit, Layer, Logger, Option, Runtime } from "effect"
+import { Cause, Data, Effect, Exit, FiberSet, Logger, Option, Runtime } from "effect"
 import { Command, Flag } from "effect/cli"
+import { commitFault } from "./commitFault.ts"
+import { FaultyLink } from "./FaultyLink.ts"
+import { faultCommands } from "./faultCommands.ts"
 import { mockAdapter } from "./mockAdapter.ts"
 import { parseEdgeAddress } from "./parseEdgeAddress.ts"
 import { readToken } from "./readToken.ts"
@@ -27,24 +30,60 @@ const command = Command.make(
       Flag.withDescription("file with the node's token; default: the environment's IOP_NODE_TOKEN"),
       Flag.optional
     ),
+    faults: Flag.String("faults").pipe(
+      Flag.withMetavar("JSON"),
+      Flag.withDescription(
+        'faults to commit from the start, such as [{"fault":"gap"}]; allows runs to ask for faults'
+      ),
+      Flag.optional
+    ),
+    control: Flag.Boolean("control").pipe(
+      Flag.withDescription("read faults from standard input, one per line, and drain when it ends"),
+      Flag.withDefault(false)
+    ),
     name: Flag.String("name").pipe(
       Flag.withDescription("a name for the log lines of this process"),
       Flag.withDefault("mock-node")
     )
   },
-  Effect.fnUntraced(function* ({ edge, name, tokenFile }) {
+  Effect.fnUntraced(function* ({ control, edge, faults, name, tokenFile }) {
     const address = parseEdgeAddress(edge)
     if ("problem" in address) return yield* new UsageError({ message: `--edge: ${address.problem}` })
     const token = yield* readToken(Option.getOrUndefined(tokenFile), process.env)
-    return yield* runNode({
-      edge: address,
-      token,
-      adapters: [mockAdapter()],
-      agentName: "mock-node",
-      agentVersion: VERSION
-    }).pipe(Effect.annotateLogs({ name }))
-  })
+    const common = { edge: address, token, agentName: "mock-node", agentVersion: VERSION }
+    if (!control && Option.isNone(faults)) {
+      return yield* Effect.annotateLogs(runNode({ ...common, adapters: [mockAdapter()] }), { name })
+    }
+    const link = new FaultyLink()
+    const commit = yield* Effect.map(
+      FiberSet.makeRuntime<never>(),
+      (run) => (fault: unknown) => run(commitFault(link, fault))
+    )
+    for (const fault of yield* initialFaults(Option.getOrElse(faults, () => "[]"))) {
+      yield* commitFault(link, fault)
+    }
+    const node = runNode({
+      ...common,
+      adapters: [mockAdapter({ onFault: commit })],
+      wrapDialer: link.wrapDialer
+    })
+    // The end of the commands interrupts the node, which then drains.
+    return yield* (control ? Effect.raceFirst(node, faultCommands(link, process.stdin)) : node).pipe(
+      Effect.annotateLogs({ name })
+    )
+  }, Effect.scoped)
 ).pipe(Command.withDescription("A fake node: registers with an edge and plays scripted runs"))
+
+const initialFaults = (json: string): Effect.Effect<ReadonlyArray<unknown>, UsageError> =>
+  Effect.suspend(() => {
+    const wrong = new UsageError({ message: "--faults: this is not a JSON array of faults" })
+    try {
+      const value: unknown = JSON.parse(json)
+      return Array.isArray(value) ? Effect.succeed(value) : wrong
+    } catch {
+      return wrong
+    }
+  })
 
 const stderrLog = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 

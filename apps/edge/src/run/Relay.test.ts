@@ -117,7 +117,7 @@ describe("a relay", () => {
     for (let i = 0; i < 100; i++) relay.append(piece("x"), 100)
     assert.isFalse(relay.ownerBehind)
     assert.isAtMost(relay.bytes, 1000)
-    assert.deepStrictEqual(told, ["left"])
+    assert.deepStrictEqual(told, ["ownerRead", "left"])
   })
 
   it.effect.prop(

@@ -13,7 +13,7 @@ export interface RelayLimits {
 export interface RelayHost {
   readonly now: () => number
   readonly after: (ms: number, callback: () => void) => () => void
-  /** The owner took something: what was held back for it may be acknowledged. */
+  /** The owner took something or left: what was held back for it may be acknowledged. */
   readonly ownerRead: () => void
   /** A reader left by itself. */
   readonly left: (reader: RelayReader) => void
@@ -125,10 +125,6 @@ export class Relay {
     return reader
   }
 
-  isOwner(reader: RelayReader): boolean {
-    return this.#owner === reader
-  }
-
   /** For readers: the events after `seq`, about `maxBytes` of them. */
   slice(
     seq: number,
@@ -162,6 +158,7 @@ export class Relay {
     if (this.#owner === reader) {
       this.#owner = undefined
       if (this.bytes > this.#limits.logBytes) this.#evict()
+      this.#host.ownerRead()
     }
   }
 
@@ -259,10 +256,8 @@ export class RelayReader {
   fail(message: string): void {
     if (this.#closed) return
     this.#failure = { code: "slow_consumer", message, retryable: false }
-    const owner = this.#relay.isOwner(this)
     this.#end()
     this.#host.slow(this, this.#failure)
-    if (owner) this.#host.ownerRead()
   }
 
   /** There may be something to read. */

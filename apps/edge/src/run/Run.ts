@@ -265,6 +265,8 @@ export class Run implements AttemptOwner {
       this.#arm("idle", this.#host.limits.idleMs)
     }
     if (event.type === "usage") this.#usage = event.usage
+    // It proves that the node lives and says nothing: the run may still be given to another node.
+    if (this.#state.phase === "started" && isEmpty(event)) return
     // The common case needs no decision.
     if (event.type === "delta" && this.#state.phase === "streaming") this.#append(event, bytes)
     else this.#feed({ type: "event", event }, bytes)
@@ -280,7 +282,8 @@ export class Run implements AttemptOwner {
   }
 
   mayAcknowledge(): boolean {
-    return !this.relay.ownerBehind
+    // What comes after a cancel is dropped: nobody is behind, and the node must get its answer through.
+    return this.#state.phase === "cancelling" || this.#state.phase === "final" || !this.relay.ownerBehind
   }
 
   onDuplicate(attempt: Attempt): void {
@@ -354,6 +357,7 @@ export class Run implements AttemptOwner {
     if (state.phase === "cancelling") {
       this.#disarm("first_event", "idle", "grace")
       this.#arm("cancel", this.#host.limits.cancelMs)
+      this.#attempt?.acknowledge()
     }
     if (state.phase === "streaming" && this.#attempt !== undefined) {
       this.#attempt.delivered = true
@@ -431,6 +435,7 @@ export class Run implements AttemptOwner {
     this.#attempt = undefined
     this.#record(attempt, outcome)
     attempt.orphaned = true
+    attempt.acknowledge()
     this.#orphan = attempt
     this.#host.orphaned(this, true)
     this.#host.attemptEnded(this, attempt, outcome, "")
@@ -463,8 +468,7 @@ export class Run implements AttemptOwner {
   }
 
   #append(event: RunEvent, bytes = OWN_EVENT_BYTES): void {
-    // An empty piece of text says nothing to a consumer; it only proves that the node lives.
-    if (event.type === "delta" && "text" in event && event.text === "" && !("logprobs" in event)) return
+    if (isEmpty(event)) return
     this.relay.append(event, bytes)
   }
 
@@ -555,6 +559,10 @@ export class Run implements AttemptOwner {
     }
   }
 }
+
+/** Whether a consumer would learn nothing from it. Events of kinds that this version does not know come as such. */
+const isEmpty = (event: RunEvent | NodeRunEvent): boolean =>
+  event.type === "delta" && "text" in event && event.text === "" && !("logprobs" in event)
 
 const terminalEvent = (outcome: RunOutcome, input: MachineInput): RunEvent => {
   switch (outcome.type) {

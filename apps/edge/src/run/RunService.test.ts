@@ -486,6 +486,18 @@ describe("failover", () => {
       }).pipe(Effect.provide(fixture(two)))
   )
 
+  it.effect("an empty piece of text is no delta: the run may still go elsewhere", () =>
+    Effect.gen(function* () {
+      const registry = yield* NodeRegistry
+      const links = [join(registry, "a"), join(registry, "b")]
+      yield* submit()
+      const first = links.find((link) => link.sent.length === 1)!
+      first.say(first.last, started, text(""), failure(true))
+      yield* turn
+      assert.strictEqual(other(links, first).sent.length, 1)
+    }).pipe(Effect.provide(fixture(two)))
+  )
+
   it.effect("ends after three attempts", () =>
     Effect.gen(function* () {
       const registry = yield* NodeRegistry

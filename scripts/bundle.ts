@@ -1,5 +1,7 @@
 // Makes what is deployed: one JavaScript file per program that runs on plain Node 24 without node_modules, its source
-// map, and a package.json that names the command. Started by the `build` script of an app, in the app's folder.
+// map, and a package.json that names the command. Started by the `build` script of an app, in the app's folder:
+//   bundle.ts --bin COMMAND [--out FOLDER] NAME=ENTRY [NAME=ENTRY ...]
+// The first program is the command; the others lie beside it for the command to start.
 import { chmod, mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import { parseArgs } from "node:util"
@@ -17,12 +19,13 @@ interface Manifest {
 const NODE_RANGE = ">=24"
 
 /**
- * Bundles one program into `dist/<name>.js`, executable, with its source map beside it.
+ * Bundles one program into `<out>/<name>.js`, executable, with its source map beside it.
  *
+ * @param out folder
  * @param name name of the file, without extension
  * @param entry source file, relative to the current folder
  */
-async function bundleProgram(name: string, entry: string): Promise<void> {
+async function bundleProgram(out: string, name: string, entry: string): Promise<void> {
   const bundle = await rolldown({
     input: resolve(entry),
     platform: "node",
@@ -32,7 +35,7 @@ async function bundleProgram(name: string, entry: string): Promise<void> {
       throw new Error(`${entry}: ${log.message}`)
     }
   })
-  const file = resolve("dist", `${name}.js`)
+  const file = resolve(out, `${name}.js`)
   await bundle.write({
     file,
     format: "esm",
@@ -49,10 +52,11 @@ async function bundleProgram(name: string, entry: string): Promise<void> {
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { bin: { type: "string" } }
+  options: { bin: { type: "string" }, out: { type: "string", default: "dist" } }
 })
-if (values.bin === undefined || positionals.length === 0) {
-  throw new Error("usage: bundle.ts --bin COMMAND NAME=ENTRY [NAME=ENTRY ...]: the first is the command")
+const { bin, out } = values
+if (bin === undefined || positionals.length === 0) {
+  throw new Error("usage: bundle.ts --bin COMMAND [--out FOLDER] NAME=ENTRY [NAME=ENTRY ...]")
 }
 const programs = positionals.map((positional) => {
   const [name, entry] = positional.split("=")
@@ -60,24 +64,18 @@ const programs = positionals.map((positional) => {
   return { name, entry }
 })
 
-await rm("dist", { recursive: true, force: true })
-await mkdir("dist")
-for (const { entry, name } of programs) await bundleProgram(name, entry)
+await rm(out, { recursive: true, force: true })
+await mkdir(out, { recursive: true })
+for (const { entry, name } of programs) await bundleProgram(out, name, entry)
 
 const manifest: Manifest = JSON.parse(await readFile("package.json", "utf8"))
-await writeFile(
-  "dist/package.json",
-  `${JSON.stringify(
-    {
-      name: values.bin,
-      version: manifest.version,
-      description: manifest.description,
-      license: manifest.license,
-      type: "module",
-      bin: { [values.bin]: `${programs[0]?.name}.js` },
-      engines: { node: NODE_RANGE }
-    },
-    undefined,
-    2
-  )}\n`
-)
+const deployed = {
+  name: bin,
+  version: manifest.version,
+  description: manifest.description,
+  license: manifest.license,
+  type: "module",
+  bin: { [bin]: `${programs[0]?.name}.js` },
+  engines: { node: NODE_RANGE }
+}
+await writeFile(resolve(out, "package.json"), `${JSON.stringify(deployed, undefined, 2)}\n`)

@@ -3,7 +3,7 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { runNode } from "@iop/node-sdk/runNode"
-import { Cause, Data, Effect, Exit, FiberSet, Logger, Option, Runtime } from "effect"
+import { Cause, Data, Effect, Exit, FiberSet, Layer, Logger, Option, Runtime } from "effect"
 import { Command, Flag } from "effect/cli"
 import { commitFault } from "./commitFault.ts"
 import { FaultyLink } from "./FaultyLink.ts"

@@ -39,6 +39,8 @@ export interface TestEdge extends AsyncDisposable {
   /** Calls of a metric so far, with the fixed word it was called with: `protocolError:frame_empty`. */
   readonly count: (metric: string) => number
   readonly drain: (timeoutMs: number) => Promise<void>
+  /** Stops the edge while its nodes are still there. */
+  readonly stop: () => Promise<void>
   /** A raw connection, closed with the edge. */
   readonly connect: () => Promise<RawNode>
   /** A raw node that is registered and, with `offers`, ready. */
@@ -93,6 +95,7 @@ export const startEdge = async (change: EdgeChange = {}): Promise<TestEdge> => {
     counts: transport.counts,
     count: (metric) => counters.get(metric) ?? 0,
     drain: (timeoutMs) => Effect.runPromise(transport.drain(timeoutMs)),
+    stop: () => runtime.dispose(),
     connect: () => RawNode.connect(cleanup, address),
     node: (name, options) => RawNode.register(cleanup, address, { token: tokenOf(name), ...options }),
     link: (name) => eventually(`the link of ${name}`, () => registry.find(name)?.link),

@@ -47,10 +47,9 @@ export class Heartbeats {
   start(): void {
     const dueAt = this.#timers.now() + this.#tickMs
     this.#cancel = this.#timers.after(this.#tickMs, () => {
-      const late = stoodStill(dueAt, this.#timers.now(), this.#settings.intervalMs)
       this.#afterReading(() => {
         if (this.#stopped) return
-        this.#tick(late)
+        this.#tick(stoodStill(dueAt, this.#timers.now(), this.#settings.intervalMs))
         this.start()
       })
     })

@@ -121,7 +121,7 @@ export class RegisteredLink implements NodeLink, BeatingLink {
   sendRun(
     dispatch: RunDispatch,
     sink: AttemptSink
-  ): { readonly handle: number } | { readonly tooLarge: number; readonly limit: number } {
+  ): { readonly handle: number } | { readonly unsendable: string } {
     const handle = this.#host.handles.next(this)
     const limit = this.#host.settings.maxEdgeFrameBytes
     let frame: Uint8Array
@@ -129,11 +129,12 @@ export class RegisteredLink implements NodeLink, BeatingLink {
       frame = encodeRunRequest({ ...dispatch, handle })
     } catch (error) {
       this.#host.handles.release(handle)
+      if (error instanceof WireError) return { unsendable: error.message }
       throw error
     }
     if (frame.length > limit) {
       this.#host.handles.release(handle)
-      return { tooLarge: frame.length, limit }
+      return { unsendable: `the input is ${frame.length} bytes on the wire, a node takes at most ${limit}` }
     }
     this.#routes.set(handle, { sink, touched: false })
     this.#send(() => this.#connection.send(frame, "data", handle))

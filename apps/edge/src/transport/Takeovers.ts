@@ -95,11 +95,10 @@ export class Takeovers {
     const wait = () => {
       const dueAt = this.#timers.now() + this.#probeMs
       cancelTimer = this.#timers.after(this.#probeMs, () => {
-        const late = stoodStill(dueAt, this.#timers.now(), this.#probeMs)
         // An answer may lie in the socket already: it is read before anything is judged.
         setImmediate(() => {
           if (stopped) return
-          if (late) wait()
+          if (stoodStill(dueAt, this.#timers.now(), this.#probeMs)) wait()
           // The end of the link lets the newcomer in.
           else incumbent.end("taken_over", takenOverText(this.#probeMs, newcomer.remote))
         })

@@ -1,6 +1,7 @@
 // The fake nodes of the local profile: real child processes that dial in over real TCP and end with the edge.
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync } from "node:fs"
+import { getCompileCacheDir } from "node:module"
 import { fileURLToPath } from "node:url"
 import { Effect, type Scope } from "effect"
 import type { BoundAddress } from "./EdgeListeners.ts"
@@ -22,6 +23,7 @@ export const makeFakeNodes = (
 ): Effect.Effect<FakeNodes, never, Scope.Scope> =>
   Effect.gen(function* () {
     const children = new Set<ChildProcess>()
+    const compileCache = getCompileCacheDir()
     let stopping = false
     yield* Effect.addFinalizer(() =>
       Effect.callback<void>((resume) => {
@@ -45,18 +47,17 @@ export const makeFakeNodes = (
       })
     )
     const startOne = (node: LocalNode, edge: BoundAddress) => {
-      const child = spawn(
-        process.execPath,
-        [entry(), "--edge", `${edge.host}:${edge.port}`, "--name", node.id],
-        {
-          // The child's stdin ends with this process; the token is in its environment, not on its command line.
-          stdio: ["pipe", "ignore", "pipe"],
-          env: {
-            IOP_NODE_TOKEN: node.token,
-            ...(process.env["PATH"] === undefined ? {} : { PATH: process.env["PATH"] })
-          }
+      const address = `${edge.host}:${edge.port}`
+      const args = ["--import", END_WITH_PARENT, program(), "--edge", address, "--name", node.id]
+      const child = spawn(process.execPath, args, {
+        stdio: ["pipe", "ignore", "pipe"],
+        // The token is in the environment: every process of the machine can read a command line.
+        env: {
+          IOP_NODE_TOKEN: node.token,
+          ...(process.env.PATH === undefined ? {} : { PATH: process.env.PATH }),
+          ...(compileCache === undefined ? {} : { NODE_COMPILE_CACHE: compileCache })
         }
-      )
+      })
       children.add(child)
       let words = ""
       child.stderr.on("data", (chunk: Buffer) => {
@@ -82,12 +83,16 @@ export const makeFakeNodes = (
     }
   })
 
-/** The child's program, beside this file in the sources and in a bundle. */
-const entry = (): string => {
-  const beside = ["fakeNode.ts", "fakeNode.js", "fakeNode.mjs"].map((name) =>
-    fileURLToPath(new URL(name, import.meta.url))
-  )
-  const found = beside.find((path) => existsSync(path))
-  if (found === undefined) throw new Error("the fake node's program is missing beside the edge's")
-  return found
+/**
+ * Runs in the child before its program: however this process ends, the system closes its end of the child's stdin, and
+ * the child goes too. The fake node itself knows nothing of it.
+ */
+const END_WITH_PARENT = `data:text/javascript,${encodeURIComponent(
+  "process.stdin.on('end',()=>process.exit(0)).on('error',()=>process.exit(0)).resume()"
+)}`
+
+/** The fake node's program: in a bundle beside this file, in the sources a package of its own. */
+const program = (): string => {
+  const bundled = fileURLToPath(new URL("mock-node.js", import.meta.url))
+  return existsSync(bundled) ? bundled : fileURLToPath(import.meta.resolve("mock-node/main"))
 }

@@ -40,7 +40,7 @@ const readKey = (
   file: string | undefined
 ): Effect.Effect<Redacted.Redacted<string> | undefined, CommandFailed> =>
   Effect.suspend(() => {
-    let key = process.env["IOP_EDGE_KEY"] ?? ""
+    let key = process.env.IOP_EDGE_KEY ?? ""
     if (file !== undefined) {
       try {
         key = readFileSync(file, "utf8")

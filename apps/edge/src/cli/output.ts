@@ -3,12 +3,21 @@
 /** Whether stdout is gone; nothing more reaches anybody. */
 let closed = false
 
-/** A reader that leaves (`| head -1`) is no error: `onClosed` is told once. */
-export const watchStdout = (onClosed: () => void): void => {
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+let onClosed = () => {}
+
+/** Whether the reader of stdout has left. */
+export const stdoutClosed = (): boolean => closed
+
+/** What happens when the reader of stdout leaves (`| head -1`); once. */
+export const whenStdoutCloses = (handler: () => void): void => {
+  onClosed = handler
+}
+
+/** Begins to watch: without it a reader that leaves is an exception. */
+export const watchStdout = (): void => {
+  process.stdout.on("error", () => {
     if (closed) return
     closed = true
-    if (error.code !== "EPIPE") process.exitCode = 1
     onClosed()
   })
   // Nothing can be said about a stderr that is gone.

@@ -4,7 +4,7 @@ import { Cause, Console, Effect, Exit } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { CommandFailed, ExitCode } from "./CommandFailed.ts"
 import { edgeCommand } from "./edgeCommand.ts"
-import { watchStdout } from "./output.ts"
+import { stdoutClosed, watchStdout, whenStdoutCloses } from "./output.ts"
 import { ProcessSignals, Signals } from "./Signals.ts"
 import { VERSION } from "./version.ts"
 
@@ -42,14 +42,16 @@ export const runCli = (args: ReadonlyArray<string>): void => {
   const end = (code: number, message: string) => {
     if (message !== "") process.stderr.write(`${message.startsWith("internal") ? "" : "edge: "}${message}\n`)
     // What was written to a pipe is flushed before the process goes.
-    process.stdout.write("", () => process.exit(process.exitCode === undefined ? code : process.exitCode))
+    if (stdoutClosed()) process.exit(code === ExitCode.interrupted ? ExitCode.good : code)
+    process.stdout.write("", () => process.exit(code))
   }
   const signals = new Signals(() => {
     // A command that does not end for an interruption ends for the next one.
     signals.handle(() => process.exit(ExitCode.interrupted))
     fiber.interruptUnsafe()
   })
-  watchStdout(() => fiber.interruptUnsafe())
+  whenStdoutCloses(() => fiber.interruptUnsafe())
+  watchStdout()
   for (const fault of ["uncaughtException", "unhandledRejection"] as const) {
     process.on(fault, (error: unknown) => {
       process.stderr.write(

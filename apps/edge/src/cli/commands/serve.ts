@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Command } from "effect/cli"
 import { ExitCode } from "../CommandFailed.ts"
 import { edgeFlags } from "../edgeFlags.ts"
-import { writeLine } from "../output.ts"
+import { whenStdoutCloses, writeLine } from "../output.ts"
 import { ProcessSignals } from "../Signals.ts"
 
 export const serveCommand = Command.make(
@@ -11,6 +11,8 @@ export const serveCommand = Command.make(
   edgeFlags,
   Effect.fnUntraced(function* (flags) {
     const signals = yield* ProcessSignals
+    // Whoever read the first screen may leave: the edge goes on serving.
+    whenStdoutCloses(() => {})
     const { startEdge } = yield* Effect.promise(() => import("../startEdge.ts"))
     const { startupScreen } = yield* Effect.promise(() => import("../print/startupScreen.ts"))
     yield* Effect.gen(function* () {

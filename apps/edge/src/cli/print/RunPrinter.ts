@@ -59,7 +59,7 @@ export class RunPrinter {
       case "cancelled":
         return this.#end(`, cancelled: ${safeLine(event.reason)}`)
       case "failed":
-        return this.#end(`, failed: ${event.code}`)
+        return this.#end(`, failed: ${event.code}: ${safeLine(event.message)}`)
       case "delta":
         return this.#delta(event)
     }
@@ -149,6 +149,6 @@ export const stdoutOptions = (): RunPrinterOptions => {
   const terminal = process.stdout.isTTY === true
   return {
     terminal,
-    colors: terminal && (process.env["NO_COLOR"] ?? "") === "" && process.env["TERM"] !== "dumb"
+    colors: terminal && (process.env.NO_COLOR ?? "") === "" && process.env.TERM !== "dumb"
   }
 }

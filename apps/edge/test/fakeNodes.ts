@@ -96,15 +96,15 @@ export class FakeLink implements NodeLink {
   readonly released: Array<number> = []
   ended: LinkEnd | undefined
   drained = false
-  /** Requests over this many bytes of prompt are refused as too large. */
-  tooLarge: number | undefined
+  /** Set: every request is refused with this sentence. */
+  unsendable: string | undefined
   /** Whether requests wait in the link, so that a cancel removes them. */
   holding = false
   #handles = 0
   readonly #seqs = new Map<number, number>()
 
   readonly sendRun: NodeLink["sendRun"] = (dispatch, sink) => {
-    if (this.tooLarge !== undefined) return { tooLarge: this.tooLarge + 1, limit: this.tooLarge }
+    if (this.unsendable !== undefined) return { unsendable: this.unsendable }
     const handle = ++this.#handles
     this.sent.push({ dispatch, handle, sink })
     return { handle }

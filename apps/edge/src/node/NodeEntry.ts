@@ -68,7 +68,10 @@ export class NodeEntry {
     this.record = record
     this.revision = revision
     this.#lanes = new Map(
-      record.adapters.map((adapter) => [adapter.name, { record: adapter, circuit: new Circuit(limits), inUse: 0 }])
+      record.adapters.map((adapter) => [
+        adapter.name,
+        { record: adapter, circuit: new Circuit(limits), inUse: 0 }
+      ])
     )
     this.#released = released
   }

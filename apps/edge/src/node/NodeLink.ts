@@ -41,11 +41,12 @@ export interface NodeLink {
   /** `address:port` of the peer. */
   readonly remote: string
   readonly agent: string
-  /** Sends the run and routes its events to `sink`. Fails without sending when the request is over the frame limit. */
+  /** Sends the run and routes its events to `sink`. Sends nothing when the request can't go over
+   * the wire (over the frame limit, nested too deeply) and says why, for a person. */
   readonly sendRun: (
     dispatch: RunDispatch,
     sink: AttemptSink
-  ) => { readonly handle: number } | { readonly tooLarge: number; readonly limit: number }
+  ) => { readonly handle: number } | { readonly unsendable: string }
   /** Routes the events of a run that the node still holds to `sink`; used while registering. Returns the handle. */
   readonly adopt: (sink: AttemptSink) => number
   /** Acknowledges all events of the run up to `seq`. */

@@ -187,11 +187,10 @@ export class Run implements AttemptOwner {
       },
       attempt
     )
-    if ("tooLarge" in sent) {
+    if ("unsendable" in sent) {
       // The link never saw it: there is no handle to release.
       attempt.link = undefined
-      const message = `the input is ${sent.tooLarge} bytes on the wire, a node takes at most ${sent.limit}`
-      this.#feed({ type: "never_sent", message })
+      this.#feed({ type: "never_sent", message: sent.unsendable })
       return
     }
     attempt.handle = sent.handle

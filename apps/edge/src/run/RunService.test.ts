@@ -182,7 +182,7 @@ describe("refusal", () => {
     Effect.gen(function* () {
       const registry = yield* NodeRegistry
       const link = join(registry, "a")
-      link.tooLarge = 100
+      link.unsendable = "the input is too large"
       const { reader } = yield* submit()
       const events = read(reader)
       const last = events[events.length - 1]

@@ -48,16 +48,15 @@ describe("the bundle of", () => {
   afterAll(() => whole.disposeAsync())
 
   it.each([
-    ["edge", "iop-edge", "edge 0.1.0"],
-    ["mock-node", "iop-mock-node", "mock-node v0.1.0"]
-  ] as const)("%s is a command of that version", async (app, command, printed) => {
+    ["edge", "iop-edge"],
+    ["mock-node", "iop-mock-node"]
+  ] as const)("%s is a command of its version", async (app, command) => {
     await using cleanup = new AsyncDisposableStack()
     const source = manifestOf(join(workspace, "apps", app))
     const deployed = manifestOf(folders[app])
     assert.deepStrictEqual(Object.keys(deployed.bin), [command])
     assert.deepStrictEqual(source.bin, { [command]: `./dist/${deployed.bin[command]}` })
     assert.strictEqual(deployed.version, source.version)
-    assert.isTrue(printed.endsWith(source.version))
 
     const file = join(folders[app], deployed.bin[command] ?? "")
     assert.strictEqual(statSync(file).mode & 0o111, 0o111)
@@ -66,7 +65,7 @@ describe("the bundle of", () => {
     const path = `${dirname(process.execPath)}:${process.env.PATH}`
     assert.strictEqual(
       execFileSync(file, ["--version"], { encoding: "utf8", env: { PATH: path } }).trim(),
-      printed
+      `${app} v${source.version}`
     )
     const child = new ChildProcess(cleanup, { name: command, args: [file, "--version"], cwd: folders[app] })
     assert.deepStrictEqual(await child.end(), { code: 0, signal: undefined })

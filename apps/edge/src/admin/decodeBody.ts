@@ -18,7 +18,8 @@ export const schemaProblem = (error: Schema.SchemaError, where: string): HttpPro
       .map((part) => (typeof part === "object" ? part.key : part))
       .map(String)
       .join(".")
-    return `${place === "" ? where : place}: ${message}`.slice(0, MAX_ISSUE)
+    const what = message === "Expected no excess property" ? "there is no such field" : lowerFirst(message)
+    return `${place === "" ? where : place}: ${what}`.slice(0, MAX_ISSUE)
   })
   const more = found.length > MAX_ISSUES ? ` (and ${found.length - MAX_ISSUES} more)` : ""
   return new HttpProblem({
@@ -27,6 +28,8 @@ export const schemaProblem = (error: Schema.SchemaError, where: string): HttpPro
     message: `${found.slice(0, MAX_ISSUES).join("; ")}${more}`
   })
 }
+
+const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1)
 
 /** A decoder for bodies of the schema; an absent body counts as an empty object. Build it once. */
 export const bodyDecoder = <S extends Schema.Codec<unknown, unknown>>(schema: S) => {

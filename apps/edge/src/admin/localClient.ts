@@ -79,7 +79,7 @@ export const makeLocalClient = (edge: LocalEdge, caller: string): EdgeClient => 
         )
       })),
     cancel: (id) =>
-      Effect.mapBoth(runs.cancel(id, `cancelled by ${caller}`), { onFailure: notFound, onSuccess: runView }),
+      Effect.mapBoth(runs.cancel(id, `asked for by ${caller}`), { onFailure: notFound, onSuccess: runView }),
     explain: (need) => Effect.sync(() => explanationView(runs.explain(toNeed(need))))
   }
 }

@@ -1,25 +1,50 @@
 // The configuration of an edge to start, whatever it comes from, and the log that it asks for.
+
+import type { ConfigProblems } from "@iop/platform-common/config/ConfigProblem"
+import { formatProblem } from "@iop/platform-common/config/ConfigProblem"
 import type { EdgeConfig } from "@iop/platform-common/config/EdgeConfig"
-import { Effect, Layer, Logger, References } from "effect"
+import { loadConfig } from "@iop/platform-common/config/loadConfig"
+import { Effect, type FileSystem, Layer, Logger, References } from "effect"
 import { type LocalNode, type LocalPorts, localProfile } from "./localProfile.ts"
 
 export interface LoadedEdge {
   readonly config: EdgeConfig
   /** The fake nodes to start; none for a configuration file. */
   readonly localNodes: ReadonlyArray<LocalNode>
-  readonly logging: Layer.Layer<never>
+  /** What a person should know before it starts, one sentence each. */
+  readonly warnings: ReadonlyArray<string>
 }
 
+/** Loads the file, or makes the local profile when there is none. Ports win over the file's. */
 export const loadEdge = (
   file: string | undefined,
-  ports: LocalPorts,
-  quiet: boolean
-): Effect.Effect<LoadedEdge, Error> =>
-  Effect.sync(() => {
-    const { config, nodes } = localProfile(ports)
-    const logging = Layer.mergeAll(
-      Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)]),
-      Layer.succeed(References.MinimumLogLevel, quiet ? "Error" : "Info")
-    )
-    return { config, localNodes: nodes, logging }
-  })
+  ports: LocalPorts
+): Effect.Effect<LoadedEdge, ConfigProblems, FileSystem.FileSystem> => {
+  if (file === undefined) {
+    return Effect.sync(() => {
+      const { config, nodes } = localProfile(ports)
+      return { config, localNodes: nodes, warnings: [] }
+    })
+  }
+  const overrides = Object.fromEntries(
+    Object.entries(ports).map(([listener, port]) => [`listen.${listener}.port`, String(port)])
+  )
+  return Effect.map(loadConfig(file, { overrides }), ({ config, warnings }) => ({
+    config,
+    localNodes: [],
+    warnings: warnings.map(formatProblem)
+  }))
+}
+
+const levels = { trace: "Trace", debug: "Debug", info: "Info", warn: "Warn", error: "Error" } as const
+
+/** The log of a configuration, on stderr. `quiet`: errors alone, since a person talks with this terminal. */
+export const loggingLayer = ({ log }: Pick<EdgeConfig, "log">, quiet: boolean): Layer.Layer<never> => {
+  const pretty = log.format === "pretty" || (log.format === "auto" && process.stderr.isTTY === true)
+  const logger = pretty ? Logger.consolePretty() : Logger.withConsoleError(Logger.formatJson)
+  return Layer.mergeAll(
+    Logger.layer([logger]),
+    Layer.succeed(Logger.LogToStderr, true),
+    Layer.succeed(References.MinimumLogLevel, quiet ? "Error" : levels[log.level])
+  )
+}

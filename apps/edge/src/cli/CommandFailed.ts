@@ -9,11 +9,17 @@ export class CommandFailed extends Data.TaggedError("CommandFailed")<{
   /** Empty when everything was said already. */
   readonly message: string
   readonly exitCode: number
+  /** The message names its own origin, as a list of places in a file does. */
+  readonly bare?: boolean
 }> {}
 
 /** A mistake in what was asked for. */
 export const usageError = (message: string): CommandFailed =>
   new CommandFailed({ message, exitCode: ExitCode.usage })
+
+/** What is wrong with a configuration file, a line for each problem. */
+export const configFailed = (message: string): CommandFailed =>
+  new CommandFailed({ message, exitCode: ExitCode.usage, bare: true })
 
 const usageCodes = new Set(["invalid_request", "invalid_input", "not_found", "invalid_api_key", "wrong_host"])
 

@@ -28,7 +28,10 @@ export const endOf = (
   if (Exit.isSuccess(exit)) return { code: ExitCode.good, message: "" }
   if (Cause.hasInterruptsOnly(exit.cause)) return { code: ExitCode.interrupted, message: "" }
   const error = Cause.squash(exit.cause)
-  if (error instanceof CommandFailed) return { code: error.exitCode, message: error.message }
+  if (error instanceof CommandFailed) {
+    const sentence = error.message === "" || error.bare === true ? error.message : `edge: ${error.message}`
+    return { code: error.exitCode, message: sentence }
+  }
   // effect/cli has said what is wrong already.
   if (CliError.isCliError(error)) return { code: ExitCode.usage, message: "" }
   return {
@@ -40,7 +43,7 @@ export const endOf = (
 /** Runs the arguments and ends the process with the command's exit code. */
 export const runCli = (args: ReadonlyArray<string>): void => {
   const end = (code: number, message: string) => {
-    if (message !== "") process.stderr.write(`${message.startsWith("internal") ? "" : "edge: "}${message}\n`)
+    if (message !== "") process.stderr.write(`${message}\n`)
     // What was written to a pipe is flushed before the process goes.
     if (stdoutClosed()) process.exit(code === ExitCode.interrupted ? ExitCode.good : code)
     process.stdout.write("", () => process.exit(code))

@@ -1,10 +1,10 @@
 // Starts the edge that a command's flags describe, inside this process.
-import { Context, Effect, Layer, Option, type Scope } from "effect"
+import { Context, Effect, type FileSystem, Layer, Option, type Scope } from "effect"
 import { EdgeApp } from "../bootstrap/EdgeApp.ts"
 import { makeFakeNodes } from "../bootstrap/FakeNodes.ts"
-import { loadEdge } from "../bootstrap/loadEdge.ts"
+import { loadEdge, loggingLayer } from "../bootstrap/loadEdge.ts"
 import { whenRoutable } from "../bootstrap/whenRoutable.ts"
-import { type CommandFailed, usageError } from "./CommandFailed.ts"
+import { type CommandFailed, configFailed, usageError } from "./CommandFailed.ts"
 import { type EdgeFlags, portsOf } from "./edgeFlags.ts"
 import { VERSION } from "./version.ts"
 
@@ -26,18 +26,19 @@ const ROUTABLE_WITHIN = "10 seconds"
 export const startEdge = Effect.fnUntraced(function* (
   flags: EdgeFlags,
   quiet: boolean
-): Effect.fn.Return<StartedEdge, CommandFailed, Scope.Scope> {
+): Effect.fn.Return<StartedEdge, CommandFailed, Scope.Scope | FileSystem.FileSystem> {
   if (flags.local === Option.isSome(flags.config)) {
     return yield* usageError("say which edge: --config FILE or --local")
   }
-  const { config, localNodes, logging } = yield* loadEdge(
+  const { config, localNodes, warnings } = yield* loadEdge(
     Option.getOrUndefined(flags.config),
-    portsOf(flags),
-    quiet
-  ).pipe(Effect.mapError((error) => usageError(error.message)))
+    portsOf(flags)
+  ).pipe(Effect.mapError((problems) => configFailed(problems.message)))
+  for (const warning of warnings) process.stderr.write(`${warning}\n`)
   const fakes = yield* makeFakeNodes((id, how) => {
     process.stderr.write(`fake node ${id} ${how}\n`)
   })
+  const logging = loggingLayer(config, quiet)
   const context = yield* Layer.build(EdgeApp.layer(config, VERSION).pipe(Layer.provideMerge(logging))).pipe(
     Effect.mapError((error) => usageError(error.message))
   )

@@ -71,7 +71,8 @@ const converse = Effect.fnUntraced(function* (
   if (terminal) {
     const { terminalConsole } = yield* Effect.promise(() => import("../console/terminalConsole.ts"))
     const end = yield* terminalConsole(session, { input: process.stdin, output: process.stdout }, signals)
-    if (end === "interrupted") return yield* new CommandFailed({ message: "", exitCode: ExitCode.interrupted })
+    if (end === "interrupted")
+      return yield* new CommandFailed({ message: "", exitCode: ExitCode.interrupted })
     return
   }
   const { pipeConsole } = yield* Effect.promise(() => import("../console/pipeConsole.ts"))

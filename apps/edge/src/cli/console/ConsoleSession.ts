@@ -78,7 +78,9 @@ export class ConsoleSession {
       case "help":
         return this.#say(helpText())
       case "nodes":
-        return Effect.flatMap(this.client.nodes, (nodes) => this.#answer({ type: "nodes", nodes }, () => nodesTable(nodes)))
+        return Effect.flatMap(this.client.nodes, (nodes) =>
+          this.#answer({ type: "nodes", nodes }, () => nodesTable(nodes))
+        )
       case "runs":
         return Effect.flatMap(this.client.runs({ limit: SHOWN_RUNS }), (runs) =>
           this.#answer({ type: "runs", runs }, () => runsTable(runs))
@@ -88,7 +90,8 @@ export class ConsoleSession {
       case "explain": {
         const adapter = line.adapter ?? this.#where?.adapter
         const target = line.target ?? this.#where?.target
-        if (adapter === undefined || target === undefined) return this.#say("say what: /explain ADAPTER TARGET")
+        if (adapter === undefined || target === undefined)
+          return this.#say("say what: /explain ADAPTER TARGET")
         return Effect.flatMap(this.client.explain({ adapter, target }), (explanation) =>
           this.#answer({ type: "explanation", ...explanation }, () => explanationText(explanation))
         )
@@ -128,7 +131,9 @@ export class ConsoleSession {
           return Stream.runForEach(run.events, (event) => {
             last = event
             return Effect.promise(() =>
-              this.#output.out(this.#output.json ? `${JSON.stringify({ run: run.id, ...event })}\n` : printer.print(event))
+              this.#output.out(
+                this.#output.json ? `${JSON.stringify({ run: run.id, ...event })}\n` : printer.print(event)
+              )
             )
           })
         }),
@@ -161,7 +166,9 @@ export class ConsoleSession {
   }
 
   #answer(json: object, text: () => string): Effect.Effect<void> {
-    return Effect.promise(() => this.#output.out(this.#output.json ? `${JSON.stringify(json)}\n` : `${text()}\n`))
+    return Effect.promise(() =>
+      this.#output.out(this.#output.json ? `${JSON.stringify(json)}\n` : `${text()}\n`)
+    )
   }
 
   #say(message: string): Effect.Effect<void> {

@@ -12,7 +12,9 @@ export const adapterNames = (nodes: ReadonlyArray<NodeView>): Array<string> =>
 export const targetNames = (nodes: ReadonlyArray<NodeView>, adapter: string): Array<string> =>
   unique(
     nodes.flatMap((node) =>
-      node.adapters.filter(({ name }) => name === adapter).flatMap(({ targets }) => targets.map(({ name }) => name))
+      node.adapters
+        .filter(({ name }) => name === adapter)
+        .flatMap(({ targets }) => targets.map(({ name }) => name))
     )
   )
 

@@ -12,7 +12,11 @@ export const consoleCommands: ReadonlyArray<ConsoleCommand> = [
   { name: "/use", usage: "/use ADAPTER TARGET", help: "where the next prompts go" },
   { name: "/runs", usage: "/runs", help: "the last runs" },
   { name: "/cancel", usage: "/cancel [RUN]", help: "cancel a run; without a name, the present one" },
-  { name: "/explain", usage: "/explain [ADAPTER TARGET]", help: "which node would get a run, and why not the others" },
+  {
+    name: "/explain",
+    usage: "/explain [ADAPTER TARGET]",
+    help: "which node would get a run, and why not the others"
+  },
   { name: "/help", usage: "/help", help: "this list" },
   { name: "/quit", usage: "/quit", help: "leave" }
 ]
@@ -31,7 +35,8 @@ export type ConsoleLine =
   /** A sentence about what is wrong with the command. */
   | { readonly type: "mistake"; readonly message: string }
 
-const usageOf = (name: string): string => consoleCommands.find((command) => command.name === name)?.usage ?? name
+const usageOf = (name: string): string =>
+  consoleCommands.find((command) => command.name === name)?.usage ?? name
 
 const mistake = (name: string): ConsoleLine => ({ type: "mistake", message: `usage: ${usageOf(name)}` })
 
@@ -61,7 +66,10 @@ export const parseConsoleLine = (line: string): ConsoleLine => {
       if (words.length === 1 || words.length > 2) return mistake(name)
       return { type: "explain", adapter: first, target: second }
     default:
-      return { type: "mistake", message: `there is no command ${name}; /help lists them, // begins a prompt with a slash` }
+      return {
+        type: "mistake",
+        message: `there is no command ${name}; /help lists them, // begins a prompt with a slash`
+      }
   }
 }
 

@@ -72,7 +72,7 @@ export function wholeNumber(min: number, max: number) {
     max === Number.MAX_SAFE_INTEGER
       ? `a whole number of at least ${min}`
       : `a whole number from ${min} to ${max}`
-  return Schema.Finite.annotate({ expected }).check(
+  return Schema.Number.annotate({ expected }).check(
     Schema.isInt({ expected }),
     Schema.isBetween({ minimum: min, maximum: max }, { expected })
   )

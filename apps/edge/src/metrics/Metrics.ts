@@ -1,8 +1,7 @@
 // The metrics of this edge as a service, and the two references through which runs and links report to it.
 import type { EdgeConfig } from "@iop/platform-common/config/EdgeConfig"
-import { Context, Effect, FiberSet, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { Registry } from "prom-client"
-import { withRunLog } from "../run/RunLog.ts"
 import { RunObserver } from "../run/RunObserver.ts"
 import { TransportMetrics } from "../transport/TransportMetrics.ts"
 import { type EdgeMetrics, makeEdgeMetrics } from "./EdgeMetrics.ts"
@@ -14,16 +13,15 @@ export class Metrics extends Context.Service<
     readonly page: () => Promise<{ readonly text: string; readonly contentType: string }>
   }
 >()("@iop/edge/metrics/Metrics") {
-  /** Also provides the observers of runs (with their log lines) and of links. */
+  /** Also provides the observers of runs and of links. */
   static readonly layer = (config: Pick<EdgeConfig, "nodes">, version: string) =>
     Layer.effectContext(
-      Effect.gen(function* () {
+      Effect.sync(() => {
         const registry = new Registry()
         const metrics = makeEdgeMetrics(registry, config, version)
-        const fork = yield* FiberSet.makeRuntime<never>()
         const page = async () => ({ text: await registry.metrics(), contentType: registry.contentType })
         return Context.make(Metrics, { http: metrics.http, observe: metrics.observe, page }).pipe(
-          Context.add(RunObserver, withRunLog(metrics.runs, fork)),
+          Context.add(RunObserver, metrics.runs),
           Context.add(TransportMetrics, metrics.transport)
         )
       })

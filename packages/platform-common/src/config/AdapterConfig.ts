@@ -37,7 +37,7 @@ export const CliProfileConfig = Schema.Struct({
   ),
   env_allow: setting(
     Schema.Array(
-      Schema.String.check(Schema.isPattern(/^[A-Za-z_][A-Za-z0-9_]*$/, { expected: variableName }))
+      Schema.String.check(Schema.isPattern(/^[A-Za-z_][A-Za-z0-9_]*$/u, { expected: variableName }))
     ).annotate({
       expected: "a list of variable names"
     }),
@@ -46,7 +46,7 @@ export const CliProfileConfig = Schema.Struct({
   ),
   env: setting(
     Schema.Record(
-      Schema.String.check(Schema.isPattern(/^[A-Za-z_][A-Za-z0-9_]*$/, { expected: variableName })),
+      Schema.String.check(Schema.isPattern(/^[A-Za-z_][A-Za-z0-9_]*$/u, { expected: variableName })),
       HiddenText
     ).annotate({ expected: "a map of variable names to texts" }),
     {},
@@ -81,7 +81,7 @@ const OpenaiAdapter = Schema.Struct({
   headers: setting(
     Schema.Record(
       Schema.String.check(
-        Schema.isPattern(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, { expected: "names of HTTP headers" })
+        Schema.isPattern(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/u, { expected: "names of HTTP headers" })
       ),
       HiddenText
     ).annotate({ expected: "a map of header names to texts" }),

@@ -22,7 +22,7 @@ export const byteSizeText = (min: number, max: number) => {
   const expected = `a size from ${formatByteSize(min)} to ${formatByteSize(max)}, such as 256KiB, 1MiB or a number of bytes`
   return Schema.Union([
     Schema.Int,
-    Schema.String.check(Schema.isPattern(/^\d+(B|KiB|MiB|GiB)$/, { expected }))
+    Schema.String.check(Schema.isPattern(/^\d+(B|KiB|MiB|GiB)$/u, { expected }))
   ])
     .annotate({ expected })
     .check(

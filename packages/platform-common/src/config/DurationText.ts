@@ -23,7 +23,7 @@ export const formatDuration = (duration: Duration.Duration): string => {
 const durationText = (minMillis: number, expected: string) =>
   Schema.String.annotate({ expected })
     .check(
-      Schema.isPattern(/^\d+(\.\d+)?(ms|s|m|h)$/, { expected }),
+      Schema.isPattern(/^\d+(\.\d+)?(ms|s|m|h)$/u, { expected }),
       Schema.makeFilter((text: string) => !(toMillis(text) < minMillis), { expected }),
       Schema.makeFilter((text: string) => !(toMillis(text) > MAX_MILLIS), {
         expected: "a duration of at most 24 days"

@@ -6,13 +6,13 @@ import { DurationOrZeroText, DurationText } from "./DurationText.ts"
 import * as Default from "./defaults.ts"
 import { FilledText, Identifier, Labels, wholeNumber } from "./names.ts"
 import { SecretText } from "./SecretText.ts"
-import { optional, required, section, setting } from "./setting.ts"
+import { filledIn, optional, required, section, setting } from "./setting.ts"
 
 const digest = "64 hexadecimal digits: the SHA-256 of the token"
 
 /** The SHA-256 of a token, decoded to lower case. */
 const TokenDigest = Schema.String.annotate({ expected: "a text" })
-  .check(Schema.isPattern(/^[0-9A-Fa-f]{64}$/, { expected: digest }))
+  .check(Schema.isPattern(/^[0-9A-Fa-f]{64}$/u, { expected: digest }))
   .pipe(
     Schema.decodeTo(Schema.String, {
       decode: SchemaGetter.transform((hex: string) => hex.toLowerCase()),
@@ -45,7 +45,7 @@ export type NodeRuntimeConfig = typeof NodeRuntimeConfig.Type
  */
 export const NodeConfig = Schema.Struct({
   id: required(Identifier, "The node's name for good."),
-  alias: required(Identifier, "A second name for people; without it the id."),
+  alias: filledIn(Identifier, "the id", "A second name for people."),
   token: optional(
     SecretText,
     "What the node proves itself with. Best taken from a variable of the environment."

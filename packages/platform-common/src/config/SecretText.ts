@@ -8,8 +8,8 @@ import { Schema } from "effect"
  */
 export const SecretText = Schema.RedactedFromValue(
   Schema.String.annotate({ expected: "a text" }).check(
-    Schema.isPattern(/\S/, { expected: "a secret that is not empty" }),
-    Schema.isPattern(/^[\x21-\x7e]*$/, {
+    Schema.isPattern(/\S/u, { expected: "a secret that is not empty" }),
+    Schema.isPattern(/^[\x21-\x7e]*$/u, {
       expected: "a secret without spaces, line breaks and non-ASCII characters"
     }),
     Schema.isMaxLength(4096, { expected: "a secret of at most 4096 characters" })

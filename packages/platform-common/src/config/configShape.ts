@@ -9,6 +9,8 @@ import { EdgeConfig } from "./EdgeConfig.ts"
 export interface KeyFacts {
   readonly description: string
   readonly configDefault: Schema.Json | undefined
+  /** What the key is where it is absent, if the loader fills it in. */
+  readonly filledIn: string | undefined
   readonly required: boolean
 }
 
@@ -19,10 +21,13 @@ export const members = (ast: SchemaAST.AST): ReadonlyArray<SchemaAST.AST> =>
 /** Meaning, default and need of a key. */
 export const keyFacts = (property: SchemaAST.PropertySignature): KeyFacts => {
   const annotations = property.type.context?.annotations ?? {}
+  const filledIn = typeof annotations.configFilledIn === "string" ? annotations.configFilledIn : undefined
+  const configDefault = annotations.configDefault as Schema.Json | undefined
   return {
     description: typeof annotations.description === "string" ? annotations.description : "",
-    configDefault: annotations.configDefault as Schema.Json | undefined,
-    required: !SchemaAST.isOptional(SchemaAST.toEncoded(property.type))
+    configDefault,
+    filledIn,
+    required: filledIn === undefined && configDefault === undefined && !SchemaAST.isOptional(property.type)
   }
 }
 

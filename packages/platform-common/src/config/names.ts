@@ -10,7 +10,7 @@ const identifier =
 
 /** The id or alias of a node, the name of an adapter or a key: safe as a metric label and in a URL. */
 export const Identifier = text("a text").check(
-  Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/, { expected: identifier })
+  Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/u, { expected: identifier })
 )
 
 const targetName = "a name of 1 to 256 characters without control characters and outer spaces"
@@ -23,7 +23,7 @@ export const TargetName = text("a text").check(
 /** Labels of a node, or the labels that a route asks for. */
 export const Labels = Schema.Record(
   Schema.String.check(
-    Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/, {
+    Schema.isPattern(/^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}$/u, {
       expected: "label names of 1 to 63 letters, digits, dots, slashes, hyphens and underscores"
     })
   ),
@@ -36,14 +36,14 @@ export const Labels = Schema.Record(
 
 /** A text that is not empty. */
 export const FilledText = text("a text").check(
-  Schema.isPattern(/\S/, { expected: "a text that is not empty" })
+  Schema.isPattern(/\S/u, { expected: "a text that is not empty" })
 )
 
 const address = "a host name or an IP address, without port and scheme"
 
 /** A host to listen on. */
 export const Host = text("a text").check(
-  Schema.isPattern(/^[A-Za-z0-9._-]+$|^[0-9A-Fa-f:.]+(%[\w.-]+)?$/, { expected: address })
+  Schema.isPattern(/^[A-Za-z0-9._-]+$|^[0-9A-Fa-f:.]+(%[\w.-]+)?$/u, { expected: address })
 )
 
 /** A port to listen on; 0 takes any free one. */

@@ -22,5 +22,9 @@ export const optional = <A, E>(schema: Schema.Codec<A, E>, description: string) 
 export const section = <A, E>(schema: Schema.Codec<A, E>, description: string) =>
   schema.pipe(
     Schema.withDecodingDefaultTypeKey(Effect.succeed(Schema.decodeUnknownSync(schema)({}))),
-    Schema.annotateKey({ description })
+    Schema.annotateKey({ description, configDefault: {} })
   )
+
+/** A key that the loader fills in from another one where it is absent. `from` says what it is then. */
+export const filledIn = <A, E>(schema: Schema.Codec<A, E>, from: string, description: string) =>
+  schema.pipe(Schema.annotateKey({ description, configFilledIn: from }))

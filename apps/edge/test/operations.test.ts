@@ -28,7 +28,7 @@ const rowsOf = (head: string): ReadonlyArray<ReadonlyArray<string>> => {
 }
 
 describe("docs/operations.md", () => {
-  it("lists every metric as it is declared; brought up to date by `turbo generate`", () => {
+  it("lists every metric as it is declared; brought up to date by `pnpm run generate`", () => {
     assert.strictEqual(page, withTables(page))
     assert.include(page, "| `iop_edge_runs_total` | counter | `adapter`, `outcome` |")
   })

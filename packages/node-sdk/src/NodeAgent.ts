@@ -199,7 +199,7 @@ export const makeNodeAgent = Effect.fnUntraced(function* (
     finishRuns,
     onDrain: (reason) => {
       drainedByEdge = true
-      markStatus()
+      if (link !== undefined) sendStatus(link)
       fork(Effect.logInfo("the edge drains this node", { reason, runs: runs.size }))
     }
   }

@@ -1,7 +1,7 @@
+import { assert, describe, it } from "@effect/vitest"
+import { decodeNodeFrame } from "@iop/platform-common/protocol/nodeFrameWire"
 import type { NodeRunEvent } from "@iop/platform-common/protocol/RunEvent"
 import { encodeRunEventFrame } from "@iop/platform-common/protocol/runEventWire"
-import { decodeNodeFrame } from "@iop/platform-common/protocol/nodeFrameWire"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { RunOutbox } from "./RunOutbox.ts"
 import { completed, textDelta } from "./textDelta.ts"
@@ -22,13 +22,17 @@ const make = (window: number, handle = 1) => {
   return { outbox, sent, seqs }
 }
 
-const frameBytes = (event: NodeRunEvent, seq = 1, handle = 1) => encodeRunEventFrame(handle, seq, event).length
+const frameBytes = (event: NodeRunEvent, seq = 1, handle = 1) =>
+  encodeRunEventFrame(handle, seq, event).length
 
 describe("the window", () => {
   it("takes events while their frames fit, and again after an acknowledgement", () => {
     const event = textDelta("12345678")
     const { outbox, seqs } = make(2 * frameBytes(event))
-    assert.deepStrictEqual([outbox.offer(event), outbox.offer(event), outbox.offer(event)], [true, true, false])
+    assert.deepStrictEqual(
+      [outbox.offer(event), outbox.offer(event), outbox.offer(event)],
+      [true, true, false]
+    )
     assert.deepStrictEqual(seqs(), [1, 2])
     let room = 0
     outbox.onRoom(() => room++)
@@ -123,7 +127,10 @@ describe("resumption", () => {
     const event = textDelta("12345678")
     const { outbox, seqs } = make(2 * frameBytes(event))
     outbox.detach()
-    assert.deepStrictEqual([outbox.offer(event), outbox.offer(event), outbox.offer(event)], [true, true, false])
+    assert.deepStrictEqual(
+      [outbox.offer(event), outbox.offer(event), outbox.offer(event)],
+      [true, true, false]
+    )
     assert.deepStrictEqual(seqs(), [])
   })
 })
@@ -166,7 +173,9 @@ describe("any interleaving", () => {
             if (decoded.kind !== "run_event") throw new Error("not an event")
             assert.isAtMost(decoded.seq, delivered.length + 1, "a gap")
             if (decoded.seq <= delivered.length) continue
-            delivered.push(decoded.event.type === "delta" && "text" in decoded.event ? decoded.event.text : "end")
+            delivered.push(
+              decoded.event.type === "delta" && "text" in decoded.event ? decoded.event.text : "end"
+            )
           }
         }
         const ack = () => {

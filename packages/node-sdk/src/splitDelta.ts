@@ -16,8 +16,10 @@ const BYTES_PER_UNIT = 3
 export const splitDelta = (delta: DeltaEvent, maxFrameBytes: number): ReadonlyArray<DeltaEvent> => {
   if (delta.kind === "embedding") return [delta]
   const text = delta.kind === "tool_call" ? delta.arguments : delta.text
-  const units = Math.max(2, Math.floor((maxFrameBytes - FRAME_OVERHEAD) / BYTES_PER_UNIT))
-  if (text.length <= units) return [delta]
+  const room = maxFrameBytes - FRAME_OVERHEAD
+  const units = Math.max(2, Math.floor(room / BYTES_PER_UNIT))
+  // Measured only when it may be too long: almost no delta is.
+  if (text.length <= units || Buffer.byteLength(text) <= room) return [delta]
   const pieces: Array<DeltaEvent> = []
   for (let start = 0; start < text.length; ) {
     let end = Math.min(text.length, start + units)

@@ -55,7 +55,7 @@ export class EdgeProcess extends ChildProcess {
   ): Promise<EdgeProcess> {
     const folder = new TempFolder(cleanup)
     const edge = new EdgeProcess(cleanup, folder.write("edge.yaml", text), options)
-    edge.#nodes = await edge.#listener("nodes")
+    edge.#nodes = await edge.#listener("nodes dial")
     edge.#http = await edge.#listener("http")
     edge.#ops = await edge.#listener("ops")
     edge.#admin = new AdminClient(urlOf(edge.http), urlOf(edge.ops), options.key)
@@ -136,11 +136,13 @@ export class EdgeProcess extends ChildProcess {
     return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024
   }
 
-  async #listener(name: string): Promise<Address> {
-    const entry = await this.logged("listening", ({ fields }) => fields.listener === name)
-    const match = /^(.*):(\d+)$/.exec(String(entry.fields.address))
-    if (match === null) throw new Error(`no address in: ${entry.line}`)
-    return { host: match[1] ?? "", port: Number(match[2]) }
+  /** A line of the startup screen: what, then where. */
+  #listener(label: string): Promise<Address> {
+    const pattern = new RegExp(`^\\s+${label}\\s+(?:http://)?(\\S+):(\\d+)$`)
+    return this.line(`where ${label} listens`, (line) => {
+      const match = pattern.exec(line)
+      return match === null ? undefined : { host: match[1] ?? "", port: Number(match[2]) }
+    })
   }
 }
 

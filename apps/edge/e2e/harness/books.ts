@@ -42,6 +42,10 @@ export const expectBalancedBooks = async (edge: EdgeProcess, { spare }: BooksOpt
   node.send({ case: "goodbye", value: { code: 1, message: "the books are done" } })
   node.close()
   await edge.admin.untilNode(spare.id, "offline")
+  const ends = edge.log.filter(
+    ({ message, fields }) => message === "run ended" && fields.run === stream.runId
+  )
+  expect(ends.map(({ line }) => line)).toHaveLength(1)
   expect(edge.stderr.filter((line) => complaints.test(line))).toEqual([])
   const metrics = await edge.metrics()
   for (const sample of metrics.samples) {

@@ -1,7 +1,7 @@
 // How a command says which running edge it talks to. A key never stands on the command line, which every process of a
 // machine can read.
 import { readFileSync } from "node:fs"
-import { Effect, Option, Redacted } from "effect"
+import { Config, Effect, Option, Redacted } from "effect"
 import { Flag } from "effect/cli"
 import type { EdgeClient } from "../admin/EdgeClient.ts"
 import { type CommandFailed, usageError } from "./CommandFailed.ts"
@@ -11,7 +11,9 @@ export const DEFAULT_URL = "http://127.0.0.1:7611"
 
 export const connectFlag = Flag.String("connect").pipe(
   Flag.withMetavar("URL"),
-  Flag.withDescription(`the edge's HTTP listener (default ${DEFAULT_URL})`)
+  Flag.withDescription(
+    `the edge's HTTP listener (default: the environment's IOP_EDGE_URL, else ${DEFAULT_URL})`
+  )
 )
 
 export const keyFileFlag = Flag.File("key-file").pipe(
@@ -20,7 +22,13 @@ export const keyFileFlag = Flag.File("key-file").pipe(
 )
 
 /** Flags of every command that talks to a running edge. */
-export const connectFlags = { connect: Flag.withDefault(connectFlag, DEFAULT_URL), keyFile: keyFileFlag }
+export const connectFlags = {
+  connect: connectFlag.pipe(
+    Flag.withFallbackConfig(Config.String("IOP_EDGE_URL")),
+    Flag.withDefault(DEFAULT_URL)
+  ),
+  keyFile: keyFileFlag
+}
 
 /** The client of the edge at the URL. Nothing is sent yet. */
 export const connectTo = Effect.fnUntraced(function* (

@@ -15,6 +15,7 @@ import { RunService } from "../run/RunService.ts"
 import { NodeTransport } from "../transport/NodeTransport.ts"
 import { connectionLimits } from "./descriptorLimit.ts"
 import { type BoundAddress, EdgeListeners } from "./EdgeListeners.ts"
+import { crashProcess, supervisedTimers } from "./supervisedTimers.ts"
 
 export class EdgeApp extends Context.Service<
   EdgeApp,
@@ -38,7 +39,7 @@ export class EdgeApp extends Context.Service<
     const nodes = NodeRegistry.layer(circuitLimits(config)).pipe(
       Layer.provideMerge(NodeConfigs.layer),
       Layer.provideMerge(NodeStore.layer(config)),
-      Layer.provideMerge(Timers.layer)
+      Layer.provideMerge(supervisedTimers(crashProcess))
     )
     const runs = RunService.layer(runLimits(config)).pipe(Layer.provideMerge(nodes))
     const links = NodeTransport.layer(

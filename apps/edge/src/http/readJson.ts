@@ -2,6 +2,7 @@
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import { HttpProblem } from "./HttpProblem.ts"
+import { jsonErrorOffset } from "./jsonErrorOffset.ts"
 
 /** Deeper JSON than this is an attack on somebody's recursion, not a request. */
 const MAX_DEPTH = 64
@@ -130,18 +131,16 @@ export const parseJson = (body: Uint8Array): unknown => {
   if (problem !== undefined) throw problem
   try {
     return JSON.parse(text)
-  } catch (error) {
-    throw invalid(`the request's body is not valid JSON${placeOf(error, text)}`)
+  } catch {
+    throw invalid(`the request's body is not valid JSON${placeIn(text, jsonErrorOffset(text))}`)
   }
 }
 
 /** The place of a syntax error, without any of the text around it. */
-const placeOf = (error: unknown, text: string): string => {
-  const position = /at position (\d+)/.exec(error instanceof Error ? error.message : "")?.[1]
-  if (position === undefined) return text.trim() === "" ? ": it is blank" : ": it ends too early"
-  const before = text.slice(0, Number(position))
-  const line = before.split("\n").length
-  return ` at line ${line}, column ${before.length - before.lastIndexOf("\n")}`
+const placeIn = (text: string, offset: number): string => {
+  if (offset >= text.length) return ": it ends too early"
+  const before = text.slice(0, offset)
+  return ` at line ${before.split("\n").length}, column ${before.length - before.lastIndexOf("\n")}`
 }
 
 const QUOTE = 0x22

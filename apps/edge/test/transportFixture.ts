@@ -53,12 +53,17 @@ export interface EdgeChange {
   readonly nodes?: ReadonlyArray<string>
   /** Settings of the section `link`. */
   readonly link?: Readonly<Record<string, unknown>>
+  /** `listen.nodes.tls`. */
+  readonly tls?: Readonly<Record<string, string>>
+  readonly maxConnections?: number
 }
 
 export const startEdge = async (change: EdgeChange = {}): Promise<TestEdge> => {
   const config = Schema.decodeUnknownSync(EdgeConfig)({
     edge: { id: "test-edge" },
-    listen: { nodes: { host: "127.0.0.1", port: 0 } },
+    listen: {
+      nodes: { host: "127.0.0.1", port: 0, ...(change.tls === undefined ? {} : { tls: change.tls }) }
+    },
     nodes: (change.nodes ?? ["tower", "attic"]).map((id) => ({
       id,
       alias: `${id}-box`,
@@ -71,7 +76,10 @@ export const startEdge = async (change: EdgeChange = {}): Promise<TestEdge> => {
   const log: Array<LogLine> = []
   const counters = new Map<string, number>()
   const runtime = ManagedRuntime.make(
-    NodeTransport.layer(config).pipe(
+    NodeTransport.layer(
+      config,
+      change.maxConnections === undefined ? {} : { maxConnections: change.maxConnections }
+    ).pipe(
       Layer.provideMerge(Layer.succeed(RunService, recordingRuns(recorded))),
       Layer.provideMerge(NodeRegistry.layer(circuitLimits)),
       Layer.provideMerge(NodeConfigs.layer),

@@ -84,14 +84,15 @@ export class Takeovers {
     let cancelTimer = () => {}
     let stopped = false
     const answered = () => this.refuseWaiting(record.id, incumbent.remote)
-    this.#probes.set(record.id, {
+    const probe: Probe = {
       newcomer,
       stop: () => {
         stopped = true
         cancelTimer()
         if (incumbent.onNextFrame === answered) incumbent.onNextFrame = undefined
       }
-    })
+    }
+    this.#probes.set(record.id, probe)
     const wait = () => {
       const dueAt = this.#timers.now() + this.#probeMs
       cancelTimer = this.#timers.after(this.#probeMs, () => {
@@ -100,7 +101,7 @@ export class Takeovers {
           if (stopped) return
           if (stoodStill(dueAt, this.#timers.now(), this.#probeMs)) wait()
           // The end of the link lets the newcomer in.
-          else incumbent.end("taken_over", takenOverText(this.#probeMs, newcomer.remote))
+          else incumbent.end("taken_over", takenOverText(this.#probeMs, probe.newcomer.remote))
         })
       })
     }

@@ -86,4 +86,6 @@ const quiet = fixture(
   ids.map((id) => record(id)),
   { runWindowBytes: 262_144, relay: { logBytes: 1 << 20, consumerMs: 30_000 } }
 )
-await Effect.runPromise(Effect.andThen(dispatch, relay).pipe(Effect.provide(quiet), Effect.provide(Logger.layer([]))))
+await Effect.runPromise(
+  Effect.andThen(dispatch, relay).pipe(Effect.provide(quiet), Effect.provide(Logger.layer([])))
+)

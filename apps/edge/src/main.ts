@@ -1,7 +1,10 @@
-// The edge's command line. What was compiled once is kept by Node in the system's temporary folder: commands start in
-// two thirds of the time.
-import { enableCompileCache } from "node:module"
+// The edge's command line.
+import { runCli } from "./cli/runCli.ts"
 
-enableCompileCache()
-const { runCli } = await import("./cli/runCli.ts")
+// The workspace's scripts run in the folder of the package; a path on the command line means from where it was typed.
+const { INIT_CWD, npm_lifecycle_event } = process.env
+if (INIT_CWD !== undefined && ["edge", "console", "start"].includes(npm_lifecycle_event ?? "")) {
+  process.chdir(INIT_CWD)
+}
+
 runCli(process.argv.slice(2))

@@ -49,16 +49,16 @@ describe.each([
 })
 
 it("FR1 a frame of exactly the limit is read", async () => {
-  await using edge = await startEdge({ link: { max_node_frame: "64KiB" } })
+  await using edge = await startEdge({ link: { max_node_frame: "200KiB" } })
   const node = await edge.node("tower")
   const link = await edge.link("tower")
   const sink = new RecordingSink()
   link.sendRun(dispatch(), sink)
   const { handle } = await node.take("runRequest")
   const empty = nodeFrame(delta(handle, 1, "x".repeat(20_000))).length - 4
-  node.send(delta(handle, 1, "x".repeat(20_000 + 64 * 1024 - empty)))
+  node.send(delta(handle, 1, "x".repeat(20_000 + 200 * 1024 - empty)))
   await eventually("the event", () => sink.events.length === 1)
-  expect(sink.bytes).toBe(64 * 1024)
+  expect(sink.bytes).toBe(200 * 1024)
 })
 
 describe.each([

@@ -73,6 +73,49 @@ it("EV2 events for another node's run are counted as forged, ten end the link, t
   expect(victim.end).toBeUndefined()
 })
 
+it("EV1 a handle whose link has ended is nobody's: its events are unknown, not forged", async () => {
+  await using edge = await startEdge()
+  const gone = await edge.node("attic")
+  const link = await edge.link("attic")
+  link.sendRun(dispatch(), new RecordingSink())
+  const { handle } = await gone.take("runRequest")
+  gone.reset()
+  await eventually("the loss", () => edge.runs.lost.length === 1)
+  const node = await edge.node("tower")
+  node.send(started(handle))
+  await eventually("the stray event", () => edge.count("strayEvent:unknown") === 1)
+  expect(edge.count("strayEvent:forged")).toBe(0)
+})
+
+it("acknowledgements of one turn leave as one, the highest", async () => {
+  await using edge = await startEdge()
+  const node = await edge.node("tower")
+  const link = await edge.link("tower")
+  link.sendRun(dispatch(), new RecordingSink())
+  const { handle } = await node.take("runRequest")
+  link.ack(handle, 3)
+  link.ack(handle, 7)
+  link.ack(handle, 5)
+  expect(await node.take("runAck")).toMatchObject({ handle, seq: 7 })
+  link.ack(handle, 8)
+  expect(await node.take("runAck")).toMatchObject({ handle, seq: 8 })
+  expect(node.count("runAck")).toBe(2)
+})
+
+it("each read with events of a run wakes it once", async () => {
+  await using edge = await startEdge()
+  const node = await edge.node("tower")
+  const link = await edge.link("tower")
+  const sink = new RecordingSink()
+  link.sendRun(dispatch(), sink)
+  const { handle } = await node.take("runRequest")
+  node.send(started(handle, 1), started(handle, 2))
+  await eventually("the first read", () => sink.calls.length === 3)
+  node.send(started(handle, 3))
+  await eventually("the second read", () => sink.calls.length === 5)
+  expect(sink.calls).toEqual(["1 started", "2 started", "end", "3 started", "end"])
+})
+
 it("LK7 a node that floods the edge with pongs is ended with a reason; others are not touched", async () => {
   await using edge = await startEdge()
   const other = await edge.node("attic")
@@ -96,8 +139,10 @@ it("a silent node is suspect before it is dead, and one frame makes it alive aga
   node.answersPings = false
   await eventually("suspicion", () => changes.includes("suspect"))
   expect(edge.registry.find("tower")?.suspect).toBe(true)
-  node.send({ case: "pong", value: { nonce: 1 } })
-  await eventually("trust", () => changes.includes("alive"))
+  node.send({ case: "pong", value: { nonce: 1 } }, { case: "nodeStatus", value: {} })
+  await eventually("the status", () => changes.includes("status"))
+  // Trusted from the very frame, not from the next look at the pulse.
+  expect(changes).toEqual(["suspect", "alive", "status"])
   expect(node.end).toBeUndefined()
 })
 

@@ -99,6 +99,9 @@ it("RG5 the same process connects again: the new link replaces the old, held run
     sink,
     attach: (handle) => {
       attached = handle
+      const link = edge.registry.find("tower")?.link
+      link?.ack(handle, 4)
+      link?.drain(1000, "asked for while registering")
     }
   })
   const fresh = await edge.node("tower", {
@@ -109,6 +112,8 @@ it("RG5 the same process connects again: the new link replaces the old, held run
       { runId: "held", attempt: 2, firstUnackedSeq: 1, lastSeq: 6 }
     ]
   })
+  await Promise.all([fresh.take("runAck"), fresh.take("drain")])
+  expect(fresh.received[0]?.body.case).toBe("registerResponse")
   expect((await old.take("goodbye")).code).toBe(GoodbyeCode.REPLACED)
   await within("the end of the old link", old.closed)
   const link = await edge.link("tower")
@@ -182,6 +187,8 @@ describe("RG7 the incumbent is frozen", () => {
     const first = await edge.connect()
     first.send(registerBody({ token: tokenOf("tower") }))
     await eventually("the probe", () => incumbent.pings > 0)
+    // It showed a good token: what bounds strangers is not for it.
+    expect(edge.counts()).toEqual({ links: 1, unregistered: 0 })
     const second = await edge.connect()
     const refused = await second.handshake({ token: tokenOf("tower") })
     expect(refused.result.value).toMatchObject({ code: RejectCode.ALREADY_CONNECTED })
@@ -367,6 +374,19 @@ it("RG12 a draining edge tells its nodes and refuses new ones with a retry time"
   expect(result.value).toMatchObject({ code: RejectCode.DRAINING, retryable: true, retryAfterMs: 5000 })
   await within("the end of the late one", late.closed)
   expect(node.end).toBeUndefined()
+})
+
+it("when the edge stops, who waits for the place of a node does not get it", async () => {
+  await using edge = await startEdge({ link: { takeover_probe: "10s" } })
+  const incumbent = await edge.node("tower")
+  incumbent.answersPings = false
+  const newcomer = await edge.connect()
+  newcomer.send(registerBody({ token: tokenOf("tower") }))
+  await eventually("the probe", () => incumbent.pings > 0)
+  await edge.stop()
+  const { result } = await newcomer.take("registerResponse")
+  expect(result.value).toMatchObject({ code: RejectCode.DRAINING, retryable: true })
+  expect(edge.count("registration:accepted")).toBe(1)
 })
 
 it("when the edge stops every node gets a Goodbye and every connection ends within its bound", async () => {

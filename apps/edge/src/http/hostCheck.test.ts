@@ -74,7 +74,14 @@ describe("Origin", () => {
     assert.isTrue(originAllowed(request({ host: "localhost:7611", origin: "http://localhost:7611" })))
     assert.isTrue(originAllowed(request({ host: "edge.home.arpa", origin: "https://edge.home.arpa" })))
   })
-  for (const origin of ["http://evil.example", "http://localhost:3000", "null", "file://", "localhost:7611", ""]) {
+  for (const origin of [
+    "http://evil.example",
+    "http://localhost:3000",
+    "null",
+    "file://",
+    "localhost:7611",
+    ""
+  ]) {
     it(`is not ${JSON.stringify(origin)}`, () => {
       assert.isFalse(originAllowed(request({ host: "localhost:7611", origin })))
     })

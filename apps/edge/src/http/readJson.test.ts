@@ -51,10 +51,7 @@ describe("a JSON body", () => {
   })
 
   it("is UTF-8 or nothing", () => {
-    assert.strictEqual(
-      problem(Uint8Array.of(0x22, 0xff, 0x22)),
-      "400 the request's body is not valid UTF-8"
-    )
+    assert.strictEqual(problem(Uint8Array.of(0x22, 0xff, 0x22)), "400 the request's body is not valid UTF-8")
   })
 
   it("HT9 is refused before it is parsed when it is nested too deeply or has too many values", () => {

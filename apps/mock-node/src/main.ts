@@ -10,7 +10,7 @@ import { FaultyLink } from "./FaultyLink.ts"
 import { faultCommands } from "./faultCommands.ts"
 import { mockAdapter } from "./mockAdapter.ts"
 import { parseEdgeAddress } from "./parseEdgeAddress.ts"
-import { readToken } from "./readToken.ts"
+import { NoToken, readToken } from "./readToken.ts"
 
 const VERSION = "0.1.0"
 
@@ -88,8 +88,14 @@ const initialFaults = (json: string): Effect.Effect<ReadonlyArray<unknown>, Usag
 const stderrLog = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
 
 Command.run(command, { version: VERSION }).pipe(
+  // Here and not by runMain, whose logger writes to stdout: a sentence for a mistake, the cause for a fault of ours.
+  Effect.tapError((error) =>
+    error instanceof UsageError || error instanceof NoToken ? Effect.logError(error.message) : Effect.void
+  ),
+  Effect.tapCause((cause) => (Cause.hasDies(cause) ? Effect.logFatal("crashed", cause) : Effect.void)),
   Effect.provide(Layer.mergeAll(NodeServices.layer, stderrLog)),
   NodeRuntime.runMain({
+    disableErrorReporting: true,
     // Stopped by a signal is how this process ends well.
     teardown: (exit, done) =>
       Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)

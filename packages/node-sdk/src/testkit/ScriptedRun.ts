@@ -28,6 +28,7 @@ export class ScriptedRun implements ScriptedRunIdentity {
   autoAck: boolean
   readonly #queue = Effect.runSync(Queue.unbounded<NodeRunEvent>())
   readonly #unacked: Array<{ readonly seq: number; readonly bytes: number }> = []
+  #lastSeq = 0
   #ack: (handle: number, seq: number) => void
 
   constructor(
@@ -45,7 +46,13 @@ export class ScriptedRun implements ScriptedRunIdentity {
 
   /** The seq of the last event that came. */
   get lastSeq(): number {
-    return this.received.length
+    return this.#lastSeq
+  }
+
+  /** Forgets every event after `seq`, as an edge does whose process was replaced by another. */
+  rewind(seq: number): void {
+    this.#lastSeq = seq
+    this.received.length = seq
   }
 
   /** Bytes of frames that came and were not acknowledged. */
@@ -87,6 +94,7 @@ export class ScriptedRun implements ScriptedRunIdentity {
     if (seq !== this.lastSeq + 1) this.violations.push(`event ${seq} came after event ${this.lastSeq}`)
     const last = this.received.at(-1)
     if (last !== undefined && isTerminal(last)) this.violations.push(`${event.type} came after ${last.type}`)
+    this.#lastSeq = seq
     this.received.push(event)
     this.#unacked.push({ seq, bytes })
     this.maxUnackedBytes = Math.max(this.maxUnackedBytes, this.unackedBytes)

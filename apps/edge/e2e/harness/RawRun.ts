@@ -85,6 +85,20 @@ export class RawRun {
     })
   }
 
+  /** Deltas and the end, after `started`. */
+  answerRest(texts: ReadonlyArray<string>): this {
+    return this.send(...texts.map(textEvent), {
+      case: "completed",
+      value: { finishReason: FinishReason.STOP }
+    })
+  }
+
+  /** Stops as asked: forgets what waits and says so. */
+  halt(): void {
+    this.#waiting = []
+    this.stopped()
+  }
+
   /** An event with any seq, past every rule; the run's own numbering stays as it is. */
   forge(seq: number, event: EventInit): void {
     this.#node.send({ case: "runEvent", value: { handle: this.handle, seq, event } })

@@ -26,7 +26,7 @@ import type { BeatingLink } from "./Heartbeats.ts"
 import type { LinkHost } from "./LinkHost.ts"
 import { connectionLoss, endRules } from "./linkEnds.ts"
 import { readNodeStatus } from "./nodeStatus.ts"
-import { StrayEvents } from "./StrayEvents.ts"
+import { RunRoutes } from "./RunRoutes.ts"
 import type { LinkEndReason, ProtocolErrorKind } from "./TransportMetrics.ts"
 
 /** A Goodbye gets this long to leave; then the socket is destroyed. */
@@ -41,13 +41,6 @@ const wireCancelCodes: Readonly<Record<CancelCode, WireCancelCode>> = {
   slow_consumer: WireCancelCode.SLOW_CONSUMER,
   protocol_error: WireCancelCode.PROTOCOL_ERROR,
   draining: WireCancelCode.DRAINING
-}
-
-/** A handle in use: where its events go. */
-interface Route {
-  readonly sink: AttemptSink
-  /** Whether the present read had events of it. */
-  touched: boolean
 }
 
 export interface LinkIdentity {
@@ -71,10 +64,8 @@ export class RegisteredLink implements NodeLink, BeatingLink {
   onNextFrame: (() => void) | undefined
   readonly #host: LinkHost
   readonly #connection: FrameConnection
-  readonly #routes = new Map<number, Route>()
-  readonly #stray = new StrayEvents()
+  readonly #routes: RunRoutes<RegisteredLink>
   readonly #budget: FrameBudget
-  readonly #touched: Array<Route> = []
   /** Acknowledgements of this turn: handle to seq. */
   readonly #acks = new Map<number, number>()
   /** Frames that wait for the RegisterAccepted, which is the first on the link. */
@@ -89,6 +80,7 @@ export class RegisteredLink implements NodeLink, BeatingLink {
   constructor(host: LinkHost, connection: FrameConnection, identity: LinkIdentity) {
     this.#host = host
     this.#connection = connection
+    this.#routes = new RunRoutes(host.handles, this)
     this.record = identity.record
     this.epoch = identity.epoch
     this.agent = identity.agent
@@ -122,29 +114,26 @@ export class RegisteredLink implements NodeLink, BeatingLink {
     dispatch: RunDispatch,
     sink: AttemptSink
   ): { readonly handle: number } | { readonly unsendable: string } {
-    const handle = this.#host.handles.next(this)
+    const handle = this.#routes.add(sink)
     const limit = this.#host.settings.maxEdgeFrameBytes
     let frame: Uint8Array
     try {
       frame = encodeRunRequest({ ...dispatch, handle })
     } catch (error) {
-      this.#host.handles.release(handle)
+      this.#routes.withdraw(handle)
       if (error instanceof WireError) return { unsendable: error.message }
       throw error
     }
     if (frame.length > limit) {
-      this.#host.handles.release(handle)
+      this.#routes.withdraw(handle)
       return { unsendable: `the input is ${frame.length} bytes on the wire, a node takes at most ${limit}` }
     }
-    this.#routes.set(handle, { sink, touched: false })
     this.#send(() => this.#connection.send(frame, "data", handle))
     return { handle }
   }
 
   adopt(sink: AttemptSink): number {
-    const handle = this.#host.handles.next(this)
-    this.#routes.set(handle, { sink, touched: false })
-    return handle
+    return this.#routes.add(sink)
   }
 
   ack(handle: number, seq: number): void {
@@ -166,9 +155,7 @@ export class RegisteredLink implements NodeLink, BeatingLink {
   }
 
   release(handle: number): void {
-    if (!this.#routes.delete(handle)) return
-    this.#host.handles.release(handle)
-    this.#stray.ended(handle)
+    this.#routes.release(handle)
   }
 
   drain(timeoutMs: number, reason: string): void {
@@ -240,12 +227,8 @@ export class RegisteredLink implements NodeLink, BeatingLink {
         if (this.#over) break
         this.#receiveOne(frame, now)
       }
-      for (const route of this.#touched) {
-        route.touched = false
-        route.sink.onReadEnd()
-      }
+      this.#routes.endRead()
     } finally {
-      this.#touched.length = 0
       this.#reading = false
     }
     this.#flushAcks()
@@ -262,16 +245,8 @@ export class RegisteredLink implements NodeLink, BeatingLink {
     }
     if (frame.unknownFields > 0) this.#host.metrics.unknownFields(frame.unknownFields)
     if (frame.kind === "run_event") {
-      const route = this.#routes.get(frame.handle)
-      if (route === undefined) {
-        this.#strayEvent(frame.handle, now)
-        return
-      }
-      if (!route.touched) {
-        route.touched = true
-        this.#touched.push(route)
-      }
-      route.sink.onEvent(frame.seq, frame.event, bytes.length)
+      const taken = this.#routes.deliver(frame.handle, frame.seq, frame.event, bytes.length)
+      if (!taken) this.#strayEvent(frame.handle, now)
       return
     }
     if (!this.#budget.spend(bytes.length, now)) {
@@ -318,8 +293,7 @@ export class RegisteredLink implements NodeLink, BeatingLink {
   }
 
   #strayEvent(handle: number, now: number): void {
-    const owner = this.#host.handles.owner(handle)
-    const kind = this.#stray.kind(handle, owner !== undefined && owner !== this)
+    const { kind, end } = this.#routes.stray(handle, now)
     this.#host.metrics.strayEvent(kind)
     this.#host.log.noise(
       "stray_event",
@@ -329,8 +303,7 @@ export class RegisteredLink implements NodeLink, BeatingLink {
         : `node sent an event for ${kind === "ended" ? "a run that is over" : "an unknown run"}`,
       { ...this.#fields(), handle }
     )
-    const tooMany = this.#stray.count(kind, now)
-    if (tooMany !== undefined) this.#breach("stray_events", tooMany)
+    if (end !== undefined) this.#breach("stray_events", end)
   }
 
   #breach(kind: ProtocolErrorKind, message: string): void {
@@ -369,7 +342,6 @@ export class RegisteredLink implements NodeLink, BeatingLink {
     } catch (cause) {
       host.log.fault("runs could not be taken from a lost link", cause, this.#fields())
     }
-    for (const handle of this.#routes.keys()) host.handles.release(handle)
     this.#routes.clear()
     if (host.links.get(this.record.id) === this) host.links.delete(this.record.id)
     try {

@@ -44,7 +44,7 @@ describe("the process", () => {
       assert.strictEqual((yield* link.goodbye).code, GoodbyeCode.SHUTDOWN)
       assert.strictEqual(yield* node.exited, 0)
       assert.notInclude(node.lines.join("\n"), TOKEN)
-      assert.isTrue(node.lines.every((line) => line.includes("name=n1")))
+      assert.isTrue(node.lines.every((line) => JSON.parse(line).name === "n1"))
     })
   )
 
@@ -147,10 +147,7 @@ describe("faults on command", () => {
       yield* link.ready
       node.command({ fault: "freeze", ms: 1_000 })
       const run = link.run({ adapter: "mock", target: "echo", input: "still here" })
-      yield* Effect.raceFirst(
-        Effect.asVoid(run.toEnd),
-        Effect.forever(Effect.andThen(link.ping, Effect.sleep(20)))
-      )
+      yield* Effect.raceFirst(Effect.asVoid(run.toEnd), Effect.forever(link.ping))
       assert.strictEqual(run.received.at(-1)?.type, "completed")
       const reconnected = yield* Effect.raceFirst(Effect.as(edge.link, true), Effect.as(link.ping, false))
       assert.isFalse(reconnected)
@@ -170,7 +167,7 @@ describe("faults on command", () => {
       })
       yield* run.next
       node.command({ fault: "drop_without_fin" })
-      yield* Effect.raceFirst(link.closed, Effect.forever(Effect.sleep(1_000)))
+      yield* link.closed
       const second = yield* edge.link
       yield* second.accept({ config, resume: [run] })
       yield* run.toEnd

@@ -3,7 +3,8 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { runNode } from "@iop/node-sdk/runNode"
-import { Cause, Data, Effect, Exit, FiberSet, Layer, Logger, Option, Runtime } from "effect"
+import { loggingLayer } from "@iop/platform-common/observability/Logging"
+import { Cause, Data, Effect, Exit, FiberSet, Layer, Option, Runtime } from "effect"
 import { Command, Flag } from "effect/cli"
 import { commitFault } from "./commitFault.ts"
 import { FaultyLink } from "./FaultyLink.ts"
@@ -85,7 +86,7 @@ const initialFaults = (json: string): Effect.Effect<ReadonlyArray<unknown>, Usag
     }
   })
 
-const stderrLog = Logger.layer([Logger.withConsoleError(Logger.formatLogFmt)])
+const logging = loggingLayer({ level: "info", format: "auto" })
 
 Command.run(command, { version: VERSION }).pipe(
   // Here and not by runMain, whose logger writes to stdout: a sentence for a mistake, the cause for a fault of ours.
@@ -93,7 +94,7 @@ Command.run(command, { version: VERSION }).pipe(
     error instanceof UsageError || error instanceof NoToken ? Effect.logError(error.message) : Effect.void
   ),
   Effect.tapCause((cause) => (Cause.hasDies(cause) ? Effect.logFatal("crashed", cause) : Effect.void)),
-  Effect.provide(Layer.mergeAll(NodeServices.layer, stderrLog)),
+  Effect.provide(Layer.mergeAll(NodeServices.layer, logging)),
   NodeRuntime.runMain({
     disableErrorReporting: true,
     // Stopped by a signal is how this process ends well.

@@ -10,8 +10,8 @@ const SILENCE_NANOS = 60_000_000_000n
 export class FailureLog {
   readonly #kinds = new Map<string, { loggedAt: bigint; leftOut: number }>()
 
-  /** Logs a failure as a warning, or counts it. `kind` is one of few. */
-  warn(kind: string, message: string): Effect.Effect<void> {
+  /** Logs a failure, or counts it. `kind` is one of few. */
+  log(level: "Warn" | "Error", kind: string, message: string): Effect.Effect<void> {
     return Effect.flatMap(Clock.monotonicTimeNanos, (now) => {
       const known = this.#kinds.get(kind)
       if (known !== undefined && now - known.loggedAt < SILENCE_NANOS) {
@@ -19,7 +19,7 @@ export class FailureLog {
         return Effect.void
       }
       this.#kinds.set(kind, { loggedAt: now, leftOut: 0 })
-      return Effect.logWarning(message, {
+      return Effect.logWithLevel(level)(message, {
         kind,
         ...(known !== undefined && known.leftOut > 0 ? { repeated: known.leftOut } : {})
       })

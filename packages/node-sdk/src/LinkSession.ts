@@ -63,8 +63,6 @@ export interface SessionOwner {
 
 /** A registered link, as the agent sees it. */
 export interface SessionLink extends RunLink {
-  /** Queues a frame that goes before data. */
-  readonly sendControl: (frame: Uint8Array) => void
   /** Says behind everything that is queued that the process stops, and ends the connection. Waits for its end, but not long. */
   readonly sayGoodbye: (message: string) => Effect.Effect<void>
 }
@@ -248,8 +246,7 @@ class Session {
       const accepted = result.value
       const link: SessionLink = {
         send: (frame) => this.#connection?.send(frame, "data"),
-        sendControl: (frame) => this.#connection?.send(frame, "control"),
-        sayGoodbye: (message) => this.#sayGoodbye(GoodbyeCode.SHUTDOWN, "shutdown", message),
+        sayGoodbye: (message) => this.#sayGoodbye("shutdown", message),
         runWindowBytes: accepted.limits?.runWindowBytes || DEFAULT_LIMITS.runWindowBytes,
         maxNodeFrameBytes: accepted.limits?.maxNodeFrameBytes || DEFAULT_LIMITS.maxNodeFrameBytes
       }
@@ -276,27 +273,18 @@ class Session {
     this.#end(`goodbye_${name}`, message === "" ? why : `${why}: ${bounded(message)}`)
   }
 
-  /** The edge broke the protocol: says so and ends the link. */
+  /** The edge broke the protocol. Without a goodbye, which would say that the runs are over. */
   #breakOff(message: string): void {
-    const text = `the peer does not speak this protocol as it should: ${bounded(message)}`
-    this.#leave(GoodbyeCode.PROTOCOL_ERROR, bounded(message))
-    this.#end("protocol_error", text)
+    this.#connection?.destroy(message)
+    this.#end("protocol_error", `the peer does not speak this protocol as it should: ${bounded(message)}`)
   }
 
-  /** Says goodbye and ends the connection without waiting for either. */
-  #leave(code: GoodbyeCode, message: string): void {
-    if (this.#registeredAt !== undefined) this.#connection?.send(encodeNodeGoodbye(code, message), "data")
-    this.#connection?.close(message, FLUSH_MS)
-    // Given up, not destroyed: the goodbye is still on its way.
-    this.#connection = undefined
-  }
-
-  #sayGoodbye(code: GoodbyeCode, kind: string, message: string): Effect.Effect<void> {
+  #sayGoodbye(kind: string, message: string): Effect.Effect<void> {
     return Effect.suspend(() => {
       const connection = this.#connection
       if (connection === undefined || this.#over) return Effect.void
       this.#farewell = { kind, message }
-      connection.send(encodeNodeGoodbye(code, message), "data")
+      connection.send(encodeNodeGoodbye(GoodbyeCode.SHUTDOWN, message), "data")
       connection.close(message, FLUSH_MS)
       return Effect.ignore(Effect.timeout(Deferred.await(this.#closed), FLUSH_MS + 500))
     })
@@ -326,7 +314,6 @@ class Session {
           const silentMs = Math.round(session.#now() - session.#heardAt)
           const message = `the edge was silent for ${silentMs} ms, ${silenceMs} ms are allowed`
           const end = session.#endOf("edge_silent", message)
-          session.#leave(GoodbyeCode.HEARTBEAT, message)
           return end
         }
       }
@@ -337,7 +324,7 @@ class Session {
     const message = "the edge drained this node, which will register again"
     return Deferred.await(this.#drainAsked).pipe(
       Effect.flatMap((timeoutMs) => this.#owner.finishRuns(timeoutMs)),
-      Effect.andThen(this.#sayGoodbye(GoodbyeCode.SHUTDOWN, "drained", message)),
+      Effect.andThen(this.#sayGoodbye("drained", message)),
       Effect.andThen(Effect.sync(() => this.#endOf("drained", message)))
     )
   }

@@ -107,7 +107,7 @@ export const makeNodeAgent = Effect.fnUntraced(function* (
     )
 
   const sendStatus = (to: SessionLink) =>
-    to.sendControl(
+    to.send(
       nodeStatusFrame({
         revision: config?.revision ?? "",
         adapters: adapters.all,
@@ -229,7 +229,8 @@ export const makeNodeAgent = Effect.fnUntraced(function* (
   })
 
   const log = (end: SessionEnd, delayMs: number) =>
-    failures.warn(
+    failures.log(
+      end.kind === "goodbye_protocol_error" ? "Error" : "Warn",
       end.kind,
       `${end.message}; next attempt in ${(delayMs / 1_000).toFixed(1)} s${
         end.permanent ? ", and slowly from now on: a person has to change something first" : ""

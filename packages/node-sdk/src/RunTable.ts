@@ -155,7 +155,7 @@ export class RunTable {
       if (run.adapter === adapter) {
         this.#stop(run, {
           type: "failed",
-          code: "rejected",
+          code: "internal",
           message: `adapter ${adapter.config.name} was stopped or reconfigured while the run was on it`,
           retryable: true
         })
@@ -166,7 +166,7 @@ export class RunTable {
   /** Stops all runs; another node may take those that have delivered nothing. */
   stopAll(message: string): void {
     for (const run of [...this.#runs]) {
-      this.#stop(run, { type: "failed", code: "rejected", message, retryable: true })
+      this.#stop(run, { type: "failed", code: "internal", message, retryable: true })
     }
   }
 

@@ -45,7 +45,7 @@ describe("the end of the process", () => {
       assert.deepStrictEqual(run.received, [])
       yield* TestClock.adjust("1 millis")
       const [failed] = yield* run.toEnd
-      assert.deepInclude(failed, { type: "failed", code: "rejected", retryable: true })
+      assert.deepInclude(failed, { type: "failed", code: "internal", retryable: true })
       yield* TestClock.adjust("2 seconds")
       assert.strictEqual((yield* link.goodbye).code, GoodbyeCode.SHUTDOWN)
       yield* Fiber.join(draining)

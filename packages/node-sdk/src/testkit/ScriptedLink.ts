@@ -93,6 +93,11 @@ export class ScriptedLink {
     return Queue.take(this.#goodbyes)
   }
 
+  /** Whether a goodbye came that was not taken. */
+  get saidGoodbye(): Effect.Effect<boolean> {
+    return Effect.map(Queue.size(this.#goodbyes), (size) => size > 0)
+  }
+
   /** Waits until the connection is gone. */
   get closed(): Effect.Effect<void> {
     return Deferred.await(this.#closed)

@@ -8,6 +8,8 @@ import { readJson } from "../http/readJson.ts"
 const issues = SchemaIssue.makeFormatterStandardSchemaV1()
 /** Problems that one answer names; a body with more has the same one again and again. */
 const MAX_ISSUES = 10
+/** Values in a body; telling what is wrong with each of them takes 3 µs. A conversation of thousands of turns has fewer. */
+const MAX_VALUES = 30_000
 /** Longest single problem, in characters. */
 const MAX_ISSUE = 300
 
@@ -35,7 +37,7 @@ const lowerFirst = (text: string): string => text.charAt(0).toLowerCase() + text
 export const bodyDecoder = <S extends Schema.Codec<unknown, unknown>>(schema: S) => {
   const decode = Schema.decodeUnknownEffect(schema, { errors: "all", onExcessProperty: "error" })
   return (request: IncomingMessage, limit: number): Effect.Effect<S["Type"], HttpProblem> =>
-    Effect.flatMap(readJson(request, limit), (json) =>
+    Effect.flatMap(readJson(request, limit, MAX_VALUES), (json) =>
       Effect.mapError(decode(json ?? {}), (error) => schemaProblem(error, "body"))
     )
 }

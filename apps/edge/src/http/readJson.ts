@@ -6,7 +6,7 @@ import { jsonErrorOffset } from "./jsonErrorOffset.ts"
 
 /** Deeper JSON than this is an attack on somebody's recursion, not a request. */
 const MAX_DEPTH = 64
-/** Values in one body. A body of a million empty objects holds the event loop for seconds once a schema walks it. */
+/** Values in one body, unless the surface says less. A million of them hold the event loop for seconds once a schema walks them. */
 const MAX_VALUES = 200_000
 
 /** Refuses what is not `application/json` in UTF-8: a browser can send other types without asking first. */
@@ -55,11 +55,18 @@ export const tooLarge = (limit: number): HttpProblem =>
 export const checkDeclaredLength = (request: IncomingMessage, limit: number): HttpProblem | undefined =>
   Number(request.headers["content-length"] ?? 0) > limit ? tooLarge(limit) : undefined
 
-/** Reads and parses the body; at most `limit` bytes of it are held. An empty body is `undefined`. */
-export const readJson = (request: IncomingMessage, limit: number): Effect.Effect<unknown, HttpProblem> =>
+/**
+ * Reads and parses the body; at most `limit` bytes of it are held. An empty body is `undefined`. `maxValues` bounds the
+ * work of whoever walks the result.
+ */
+export const readJson = (
+  request: IncomingMessage,
+  limit: number,
+  maxValues: number = MAX_VALUES
+): Effect.Effect<unknown, HttpProblem> =>
   Effect.flatMap(readBytes(request, limit), (body) =>
     Effect.try({
-      try: () => parseJson(body),
+      try: () => parseJson(body, maxValues),
       catch: (error) =>
         error instanceof HttpProblem
           ? error
@@ -119,7 +126,7 @@ const readBytes = (request: IncomingMessage, limit: number): Effect.Effect<Uint8
 const invalid = (message: string) => new HttpProblem({ status: 400, code: "invalid_request", message })
 
 /** Parses UTF-8 JSON. Throws an `HttpProblem` that says where it stops being JSON. */
-export const parseJson = (body: Uint8Array): unknown => {
+export const parseJson = (body: Uint8Array, maxValues: number = MAX_VALUES): unknown => {
   if (body.length === 0) return undefined
   let text: string
   try {
@@ -127,7 +134,7 @@ export const parseJson = (body: Uint8Array): unknown => {
   } catch {
     throw invalid("the request's body is not valid UTF-8")
   }
-  const problem = checkShape(body)
+  const problem = checkShape(body, maxValues)
   if (problem !== undefined) throw problem
   try {
     return JSON.parse(text)
@@ -147,7 +154,7 @@ const QUOTE = 0x22
 const BACKSLASH = 0x5c
 
 /** Counts depth and values outside of strings: cheaper than parsing, and never recursive. */
-const checkShape = (body: Uint8Array): HttpProblem | undefined => {
+const checkShape = (body: Uint8Array, maxValues: number): HttpProblem | undefined => {
   let depth = 0
   let values = 1
   let inString = false
@@ -166,7 +173,7 @@ const checkShape = (body: Uint8Array): HttpProblem | undefined => {
     } else if (byte === 0x7d || byte === 0x5d) depth -= 1
     else if (byte === 0x2c) {
       values += 1
-      if (values > MAX_VALUES) return invalid(`the request's JSON has more than ${MAX_VALUES} values`)
+      if (values > maxValues) return invalid(`the request's JSON has more than ${maxValues} values`)
     }
   }
   return undefined

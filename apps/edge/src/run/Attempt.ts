@@ -15,6 +15,8 @@ export interface AttemptOwner {
   readonly onAttemptReadEnd: (attempt: Attempt) => void
   /** Whether more may be acknowledged: nobody that the run waits for is too far behind. */
   readonly mayAcknowledge: () => boolean
+  /** Call `acknowledge(true)` in a moment. */
+  readonly acknowledgeLater: (attempt: Attempt) => void
   readonly onDuplicate: (attempt: Attempt) => void
   /** The attempt is over and its slot free. */
   readonly onOver: (attempt: Attempt) => void
@@ -94,15 +96,21 @@ export class Attempt implements AttemptSink {
     this.#owner.onAttemptReadEnd(this)
   }
 
-  /** Acknowledges what may be acknowledged, when it is worth a frame. */
-  acknowledge(): void {
+  /**
+   * Acknowledges what may be acknowledged: at once the first event, since a large one may wait behind it, and what
+   * fills a part of the window; the rest a little later, together with that of other runs.
+   */
+  acknowledge(late = false): void {
     if (this.link === undefined || this.over) return
     if (this.#sawDuplicate) {
       this.#sawDuplicate = false
       this.link.ack(this.handle, this.#ackedSeq)
     }
-    if (this.#unackedBytes * ACK_PART < this.#owner.runWindowBytes) return
-    if (this.orphaned || this.#owner.mayAcknowledge()) this.#ack()
+    if (this.#unackedBytes === 0) return
+    if (!this.orphaned && !this.#owner.mayAcknowledge()) return
+    const now = late || this.#ackedSeq === 0 || this.#unackedBytes * ACK_PART >= this.#owner.runWindowBytes
+    if (now) this.#ack()
+    else this.#owner.acknowledgeLater(this)
   }
 
   /** The node came back with the run, on a new link. Events after `afterSeq` come again. */

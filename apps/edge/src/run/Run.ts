@@ -52,6 +52,7 @@ export interface RunHost {
   readonly delivering: (attempt: Attempt) => void
   readonly finished: (run: Run) => void
   readonly slowConsumer: (run: Run) => void
+  readonly acknowledgeLater: (attempt: Attempt) => void
   readonly duplicate: (run: Run, attempt: Attempt) => void
 }
 
@@ -283,6 +284,10 @@ export class Run implements AttemptOwner {
   mayAcknowledge(): boolean {
     // What comes after a cancel is dropped: nobody is behind, and the node must get its answer through.
     return this.#state.phase === "cancelling" || this.#state.phase === "final" || !this.relay.ownerBehind
+  }
+
+  acknowledgeLater(attempt: Attempt): void {
+    this.#host.acknowledgeLater(attempt)
   }
 
   onDuplicate(attempt: Attempt): void {

@@ -40,6 +40,12 @@ const RETRY_AFTER_MS = 5000
 /** Up to so many nodes the verdicts are kept as sentences; above it only as reasons, which costs nothing per dispatch. */
 const SENTENCES_UP_TO = 32
 
+/**
+ * A few events are acknowledged after this time, in milliseconds: a node whose next event does not fit its window waits
+ * no longer than that, and a thousand chats cost ten acknowledgements a second each at most.
+ */
+const LATE_ACK_MS = 100
+
 /** How many names an error lists. */
 const MAX_NAMES = 20
 
@@ -60,6 +66,8 @@ export const makeRunService = (
   const live = new Set<Run>()
   /** Runs that are over but whose node has not answered: their slots are still taken. */
   const orphaned = new Set<Run>()
+  /** Attempts with events that are worth no acknowledgement of their own. */
+  const unacknowledged = new Set<Attempt>()
   let dispatches = 0
   let draining = false
   let pumpScheduled = false
@@ -173,6 +181,12 @@ export const makeRunService = (
     if (wasOpen || probe) registry.touch(entry, "circuit")
   }
 
+  const acknowledgeAll = () => {
+    const attempts = [...unacknowledged]
+    unacknowledged.clear()
+    for (const attempt of attempts) attempt.acknowledge(true)
+  }
+
   const host: RunHost = {
     limits,
     now: timers.now,
@@ -215,6 +229,10 @@ export const makeRunService = (
       if (live.size === 0) for (const resolve of idle.splice(0)) resolve()
     },
     slowConsumer: (run) => observer.slowConsumer(run.snapshot()),
+    acknowledgeLater: (attempt) => {
+      unacknowledged.add(attempt)
+      if (unacknowledged.size === 1) timers.after(LATE_ACK_MS, acknowledgeAll)
+    },
     duplicate: (_run, attempt) => observer.duplicateEvent(attempt.claim.entry.record.alias)
   }
 

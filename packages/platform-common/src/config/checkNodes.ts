@@ -32,7 +32,7 @@ export const nodeName = (tree: ConfigTree, path: ConfigPath): string => {
 
 const keyName = (tree: ConfigTree, path: ConfigPath): string => {
   const name = shownText(tree, [...path, "name"])
-  return name === undefined ? `api_keys[${path[1]}]` : `the key ${quote(name)}`
+  return name === undefined ? `api_keys[${path[1]}]` : `api key ${quote(name)}`
 }
 
 /** Where a secret is: its path and the owner in words. */
@@ -62,8 +62,8 @@ export const checkNodes = (findings: Findings): void => {
   )
 
   const holders = new Map<string, Holder>()
-  for (const { path, value } of nodes) checkSecret(findings, holders, "nodes", path, value)
-  for (const { path, value } of keys) checkSecret(findings, holders, "api_keys", path, value)
+  for (const { path } of nodes) checkSecret(findings, holders, "nodes", path)
+  for (const { path } of keys) checkSecret(findings, holders, "api_keys", path)
 
   checkAdapters(
     findings,
@@ -89,11 +89,11 @@ const checkNames = (
     if (first === undefined) known.set(value, name)
     else if (first.record !== name.record) {
       const shown = shownText(tree, name.path)
-      const first1 = `the ${first.word} of nodes[${first.record[1]}]${findings.line(first.path)}`
+      const already = `the ${first.word} of nodes[${first.record[1]}]${findings.line(first.path)}`
       const owner = name.word === "id" ? "" : ` of ${nodeName(tree, name.record)}`
       findings.add(
         name.path,
-        `the ${name.word}${shown === undefined ? "" : ` ${quote(shown)}`}${owner} is already ${first1}; a name means one node`
+        `the ${name.word}${shown === undefined ? "" : ` ${quote(shown)}`}${owner} is already ${already}; a name means one node`
       )
     }
   }
@@ -120,8 +120,7 @@ const checkSecret = (
   findings: Findings,
   holders: Map<string, Holder>,
   list: keyof typeof sources,
-  record: ConfigPath,
-  value: Record<string, unknown>
+  record: ConfigPath
 ): void => {
   const { tree } = findings
   const names: ReadonlyArray<string> = sources[list]
@@ -139,18 +138,22 @@ const checkSecret = (
     })
     return
   }
-  const path = [...record, given[0]!]
-  const secret = given[0]?.endsWith("_file") ? value[word] : value[given[0]!]
+  const source = given[0]!
+  const fromFile = source.endsWith("_file")
+  // What was read from a file stands where it would be without one.
+  const path = [...record, fromFile ? word : source]
+  const secret = tree.get(path)
   const mark = tree.mark(path)
-  if (secret === null && mark.blank) findings.add(path, `the ${given[0]} of ${owner} is empty`)
+  const holder = list === "nodes" ? `the token of ${owner}` : owner
+  if (secret === null && mark.blank) findings.add(path, `${holder} is empty`)
   if (typeof secret !== "string") return
   if (secret.trim() === "") {
-    const from = mark.variables.length > 0 ? ` (from ${mark.variables.join(", ")})` : ""
-    findings.add(path, `the ${given[0]} of ${owner} is empty${from}`)
+    const from = fromFile ? [`its ${source}`] : mark.variables
+    findings.add(path, `${holder} is empty${from.length === 0 ? "" : ` (from ${from.join(", ")})`}`)
     return
   }
   const digest =
-    given[0] === "token_sha256" ? secret.toLowerCase() : createHash("sha256").update(secret).digest("hex")
+    source === "token_sha256" ? secret.toLowerCase() : createHash("sha256").update(secret).digest("hex")
   const first = holders.get(digest)
   if (first === undefined) holders.set(digest, { path, owner })
   else {

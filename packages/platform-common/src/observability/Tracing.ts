@@ -21,7 +21,8 @@ export const tracingLayer = (config: TracingConfig, version: string): Layer.Laye
       ])
       return OtlpTracer.layer({
         url: tracesUrl(base),
-        resource: { serviceName, serviceVersion: version }
+        resource: { serviceName, serviceVersion: version },
+        shutdownTimeout: SHUTDOWN_TIMEOUT
       }).pipe(
         Layer.provide(OtlpExporter.layerFlusher),
         Layer.provide(OtlpSerialization.layerJson),

@@ -18,7 +18,10 @@ describe("server-sent events", () => {
   it("are the same wherever the stream is cut", () => {
     for (let cut = 0; cut <= stream.length; cut++) {
       const reader = new SseReader()
-      assert.deepStrictEqual([...reader.push(stream.subarray(0, cut)), ...reader.push(stream.subarray(cut))], events)
+      assert.deepStrictEqual(
+        [...reader.push(stream.subarray(0, cut)), ...reader.push(stream.subarray(cut))],
+        events
+      )
     }
     const reader = new SseReader()
     assert.deepStrictEqual(

@@ -7,15 +7,26 @@ import { consoleCommands, helpText, parseConsoleLine } from "./consoleCommands.t
 describe("a line at the console", () => {
   it("is a prompt, as it was typed", () => {
     assert.deepStrictEqual(parseConsoleLine("  hello there "), { type: "prompt", text: "  hello there " })
-    assert.deepStrictEqual(parseConsoleLine("//etc is a folder"), { type: "prompt", text: "/etc is a folder" })
+    assert.deepStrictEqual(parseConsoleLine("//etc is a folder"), {
+      type: "prompt",
+      text: "/etc is a folder"
+    })
     assert.deepStrictEqual(parseConsoleLine("   "), { type: "nothing" })
   })
 
   it("is a command with its words", () => {
-    assert.deepStrictEqual(parseConsoleLine("/use mock  echo"), { type: "use", adapter: "mock", target: "echo" })
+    assert.deepStrictEqual(parseConsoleLine("/use mock  echo"), {
+      type: "use",
+      adapter: "mock",
+      target: "echo"
+    })
     assert.deepStrictEqual(parseConsoleLine("/cancel"), { type: "cancel", run: undefined })
     assert.deepStrictEqual(parseConsoleLine("/cancel R1"), { type: "cancel", run: "R1" })
-    assert.deepStrictEqual(parseConsoleLine("/explain"), { type: "explain", adapter: undefined, target: undefined })
+    assert.deepStrictEqual(parseConsoleLine("/explain"), {
+      type: "explain",
+      adapter: undefined,
+      target: undefined
+    })
     assert.deepStrictEqual(parseConsoleLine(" /quit "), { type: "quit" })
   })
 
@@ -40,7 +51,11 @@ describe("a line at the console", () => {
   })
 })
 
-const node = (alias: string, state: "routable" | "offline", adapters: Readonly<Record<string, ReadonlyArray<string>>>) =>
+const node = (
+  alias: string,
+  state: "routable" | "offline",
+  adapters: Readonly<Record<string, ReadonlyArray<string>>>
+) =>
   Schema.decodeUnknownSync(NodeView)({
     id: alias,
     alias,

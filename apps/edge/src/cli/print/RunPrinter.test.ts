@@ -104,7 +104,11 @@ describe("a run for a person", () => {
       "[1] 5 values: 0.5000, 1.000, 2.000, 3.000, …\n[TIME]\n"
     )
     assert.strictEqual(
-      printed(terminal, [piece("one"), piece("two", "text", 1), { seq: 4, type: "completed", finish_reason: "stop" }]),
+      printed(terminal, [
+        piece("one"),
+        piece("two", "text", 1),
+        { seq: 4, type: "completed", finish_reason: "stop" }
+      ]),
       "one\n[choice 1]\ntwo\n[TIME]\n"
     )
   })

@@ -19,6 +19,9 @@ it("durations are said as people say them", () => {
 })
 
 it("counts have their plural, labels their values", () => {
-  assert.deepStrictEqual([counted(0, "run"), counted(1, "run"), counted(2, "run")], ["0 runs", "1 run", "2 runs"])
+  assert.deepStrictEqual(
+    [counted(0, "run"), counted(1, "run"), counted(2, "run")],
+    ["0 runs", "1 run", "2 runs"]
+  )
   assert.strictEqual(labelsInWords({ gpu: "rtx", tier: "fast" }), "gpu=rtx tier=fast")
 })

@@ -163,12 +163,14 @@ export class AdapterSet {
           return this.#report(entry, report)
         })
     }
-    const attempt: Effect.Effect<void> = Effect.suspend(() =>
-      Scope.provide(
-        Effect.suspend(() => definition.start(adapter.config.settings, context)),
-        entry.scope
+    const attempt: Effect.Effect<void> = Effect.suspend(() => {
+      // A scope of its own: what a failed start has opened is closed before the next one.
+      const scope = Scope.forkUnsafe(entry.scope)
+      return Effect.suspend(() => definition.start(adapter.config.settings, context)).pipe(
+        Scope.provide(scope),
+        Effect.onError(() => Scope.close(scope, Exit.void))
       )
-    ).pipe(
+    }).pipe(
       Effect.flatMap((instance) => {
         adapter.instance = instance
         return reported ? Effect.void : this.#report(entry, { state: "ready" })

@@ -9,6 +9,8 @@ export interface FindingOptions {
   readonly severity?: "error" | "warning"
   /** Point at the key instead of its value. */
   readonly onKey?: boolean
+  /** Tell this path instead. */
+  readonly shown?: ConfigPath
   /** Point here. */
   readonly place?: TextPlace
 }
@@ -36,7 +38,12 @@ export class Findings {
       mark.origin === undefined
         ? { file: this.file, line, column }
         : { file: mark.origin, line: 0, column: 0 }
-    this.problems.push({ path: text, ...place, message, severity })
+    this.problems.push({
+      path: options.shown === undefined ? text : formatPath(options.shown),
+      ...place,
+      message,
+      severity
+    })
   }
 
   warn(path: ConfigPath, message: string, options: FindingOptions = {}): void {

@@ -18,10 +18,15 @@ export const recordsAt = (
   return list.flatMap((value: unknown, index) => (isRecord(value) ? [{ path: [...path, index], value }] : []))
 }
 
-/** The text at a path, if there is one that may be shown. */
+/**
+ * The text at a path, if there is one that may be shown: it did not come from a variable, and has no space, so that it
+ * is not a name with the next line behind it (a token whose colon was forgotten).
+ */
 export const shownText = (tree: ConfigTree, path: ConfigPath): string | undefined => {
   const value = tree.get(path)
-  return typeof value === "string" && value !== "" && !tree.mark(path).hidden ? value : undefined
+  return typeof value === "string" && /^[\p{L}\p{N}._:/@+-]{1,128}$/u.test(value) && !tree.mark(path).hidden
+    ? value
+    : undefined
 }
 
 /** `node "tower"`, or `nodes[2]` where it has no name that may be shown. */
@@ -69,7 +74,8 @@ export const checkNodes = (findings: Findings): void => {
     findings,
     nodes.map(({ path }) => path)
   )
-  if (Array.isArray(tree.get(["nodes"]) ?? []) && nodes.length === 0) {
+  const list = tree.get(["nodes"])
+  if (list === undefined || (Array.isArray(list) && list.length === 0)) {
     findings.warn(["nodes"], "no nodes: nothing can register, so no run can be served", { onKey: true })
   }
 }

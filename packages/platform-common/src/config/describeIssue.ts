@@ -11,6 +11,8 @@ export interface DescribedIssue {
   readonly path: ConfigPath
   readonly message: string
   readonly onKey: boolean
+  /** The path to tell, where the last key of the real one may be a piece of a secret. */
+  readonly shown?: ConfigPath
 }
 
 const expectedOf = (ast: SchemaAST.AST): string => {
@@ -25,8 +27,13 @@ const expectedOf = (ast: SchemaAST.AST): string => {
   return "a plain value"
 }
 
-/** Kinds whose texts are no secrets and help to see the mistake. */
+/**
+ * Kinds whose texts are no secrets and help to see the mistake, as long as they are short: a line without its colon
+ * becomes part of the text above it, token and all.
+ */
 const shown: ReadonlySet<LeafKind> = new Set(["duration", "size", "choice", "number", "boolean"])
+
+const shortText = /^[\w.,:+-]{1,16}( [A-Za-z]{1,10})?$/
 
 const found = (value: unknown, kind: LeafKind, hidden: boolean): string => {
   if (value === null || value === undefined) return "nothing"
@@ -36,7 +43,7 @@ const found = (value: unknown, kind: LeafKind, hidden: boolean): string => {
   if (typeof value === "number") return show ? `the number ${value}` : "a number"
   if (typeof value === "boolean") return show ? `the word ${value}` : "true or false"
   if (value === "") return "an empty text"
-  return show ? `the text ${quote(String(value))}` : "a text"
+  return show && shortText.test(String(value)) ? `the text ${quote(String(value))}` : "a text"
 }
 
 /** `; did you mean x?`, or all that there is when nothing is near. */
@@ -93,13 +100,7 @@ export const describeIssue = (
     case "MissingKey":
       return [{ path, message: "is missing", onKey: true }]
     case "UnexpectedKey":
-      return [
-        {
-          path,
-          message: `unknown key${suggestion(String(path.at(-1)), knownKeys(tree, path.slice(0, -1)))}`,
-          onKey: true
-        }
-      ]
+      return [unknownKey(tree, path)]
     case "InvalidType":
     case "OneOf":
       return wrong(expectedOf(issue.ast))
@@ -109,6 +110,20 @@ export const describeIssue = (
       return wrong(typeof expected === "string" ? expected : "a valid value")
     }
   }
+}
+
+/** A key that looks like one. Half of a token that a comma cut in two does not. */
+const likelyKey = /^[a-z][a-z_-]{0,31}$/
+
+const unknownKey = (tree: ConfigTree, path: ConfigPath): DescribedIssue => {
+  const key = String(path.at(-1))
+  const record = path.slice(0, -1)
+  const known = knownKeys(tree, record)
+  if (likelyKey.test(key) || nearest(key, known) !== undefined) {
+    return { path, message: `unknown key${suggestion(key, known)}`, onKey: true }
+  }
+  const message = "unknown key, not shown since it may be a piece of a secret; is a quote or a colon missing?"
+  return { path, message, onKey: true, shown: [...record, "…"] }
 }
 
 /** The keys of a record; of an adapter, those of its own type alone. */

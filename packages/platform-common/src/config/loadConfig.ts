@@ -1,6 +1,7 @@
 // The configuration of a file: reads it, and the files that it names, within bounds. Whatever is no readable UTF-8 file
 // is told in one sentence.
 
+import { createReadStream } from "node:fs"
 import { Effect, FileSystem, type PlatformError, Result } from "effect"
 import { ConfigProblems } from "./ConfigProblem.ts"
 import {
@@ -59,21 +60,24 @@ const readTextFile = Effect.fnUntraced(
   Effect.catch((error: PlatformError.PlatformError) => Effect.succeed({ fault: platformFault(error) }))
 )
 
-/** At most `limit` bytes of something that is no ordinary file, such as `/dev/stdin`. */
-const readStream = Effect.fnUntraced(function* (path: string, limit: number) {
-  const fs = yield* FileSystem.FileSystem
-  const file = yield* fs.open(path)
-  const chunks: Array<Uint8Array> = []
-  let total = 0
-  while (total <= limit) {
-    const chunk = new Uint8Array(64 * 1024)
-    const read = Number(yield* file.read(chunk))
-    if (read === 0) return decodeText(Buffer.concat(chunks))
-    chunks.push(chunk.subarray(0, read))
-    total += read
-  }
-  return { fault: "it is larger than 1 MiB" }
-}, Effect.scoped)
+/**
+ * At most `limit` bytes of something that is no ordinary file, such as `/dev/stdin`. Not through FileSystem: that reads
+ * at positions, which a pipe does not have.
+ */
+const readStream = (path: string, limit: number) =>
+  Effect.tryPromise({
+    try: async (signal): Promise<FileContent> => {
+      const chunks: Array<Buffer> = []
+      let total = 0
+      for await (const chunk of createReadStream(path, { signal }) as AsyncIterable<Buffer>) {
+        total += chunk.length
+        if (total > limit) return { fault: "it is larger than 1 MiB" }
+        chunks.push(chunk)
+      }
+      return decodeText(Buffer.concat(chunks))
+    },
+    catch: (error) => (error instanceof Error && "code" in error ? String(error.code) : undefined)
+  }).pipe(Effect.catch((code) => Effect.succeed({ fault: fileFault(code) })))
 
 /** UTF-8 text, or why it is none. */
 const decodeText = (bytes: Uint8Array): FileContent => {

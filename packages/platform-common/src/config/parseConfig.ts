@@ -6,7 +6,7 @@ import { dirname, resolve } from "node:path"
 import { Exit, Result, Schema, SchemaIssue } from "effect"
 import { type ConfigPath, type ConfigProblem, ConfigProblems, formatPath, quote } from "./ConfigProblem.ts"
 import { ConfigTree, isRecord } from "./ConfigTree.ts"
-import { checkNodes, recordsAt } from "./checkNodes.ts"
+import { checkNodes, recordsAt, shownText } from "./checkNodes.ts"
 import { checkRoutes } from "./checkRoutes.ts"
 import { checkSections } from "./checkSections.ts"
 import { coerce, leafKindAt, overridablePaths } from "./configShape.ts"
@@ -107,7 +107,7 @@ const finish = (
   const { tree } = findings
   for (const { absolute, into, path } of named) {
     const content = contents.get(absolute) ?? { fault: "not read" }
-    const shown = tree.mark(path).hidden ? "the file" : quote(absolute)
+    const shown = shownText(tree, path) === undefined ? "the file" : quote(absolute)
     if ("fault" in content) findings.add(path, `cannot read ${shown}: ${content.fault}`)
     else if (into !== undefined) {
       const text = content.text.replace(/^\ufeff/, "").trimEnd()
@@ -121,8 +121,8 @@ const finish = (
   if (Exit.isFailure(decoded)) {
     for (const reason of decoded.cause.reasons) {
       if (reason._tag !== "Fail" || !SchemaIssue.isIssue(reason.error.issue)) continue
-      for (const { message, onKey, path } of describeIssue(reason.error.issue, tree)) {
-        findings.add(path, message, { onKey })
+      for (const { path, message, ...more } of describeIssue(reason.error.issue, tree)) {
+        findings.add(path, message, more)
       }
     }
   }

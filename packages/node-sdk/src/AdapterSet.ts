@@ -152,6 +152,9 @@ export class AdapterSet {
       })
     }
     let reported = false
+    // A report of readiness from within the start: true only once there is an instance to give runs to.
+    let early: AdapterReport | undefined
+    let lastReason: string | undefined
     const context = {
       name: adapter.config.name,
       slots: adapter.config.slots,
@@ -160,7 +163,8 @@ export class AdapterSet {
       report: (report: AdapterReport) =>
         Effect.suspend(() => {
           reported = true
-          return this.#report(entry, report)
+          early = adapter.instance === undefined && report.state === "ready" ? report : undefined
+          return early === undefined ? this.#report(entry, report) : Effect.void
         })
     }
     const attempt: Effect.Effect<void> = Effect.suspend(() => {
@@ -173,6 +177,7 @@ export class AdapterSet {
     }).pipe(
       Effect.flatMap((instance) => {
         adapter.instance = instance
+        if (early !== undefined) return this.#report(entry, early)
         return reported ? Effect.void : this.#report(entry, { state: "ready" })
       }),
       Effect.catchCause((cause) => {
@@ -180,15 +185,17 @@ export class AdapterSet {
         const crash = Cause.hasDies(cause)
         const error = Cause.squash(cause)
         const reason = error instanceof Error ? error.message : String(error)
+        // Said once, not every probe interval.
+        const known = reason === lastReason
+        lastReason = reason
+        const log = crash
+          ? Effect.logError("an adapter crashed at its start", cause)
+          : Effect.logWarning("an adapter did not start", { reason })
         return this.#report(entry, {
           state: "unavailable",
           reason: crash ? `the adapter crashed at its start: ${reason}` : reason
         }).pipe(
-          Effect.andThen(
-            crash
-              ? Effect.logError("an adapter crashed at its start", cause)
-              : Effect.logWarning("an adapter did not start", { reason })
-          ),
+          Effect.andThen(known ? Effect.void : log),
           Effect.annotateLogs({ adapter: adapter.config.name }),
           Effect.andThen(Effect.sleep(entry.probeIntervalMs)),
           Effect.andThen(attempt)

@@ -1,9 +1,10 @@
 // Turns what an adapter yields into what the protocol allows: `started` first and once, one terminal event with
-// nothing after it, deltas that fit into a frame, one delta at the end for a run that nobody reads along.
+// nothing after it, deltas of whole characters that fit into a frame, one delta at the end for a run that nobody reads along.
 
 import type { NodeRunEvent, UsageEvent } from "@iop/platform-common/protocol/RunEvent"
 import { AdapterFailure } from "./Adapter.ts"
 import { GatheredDeltas } from "./GatheredDeltas.ts"
+import { HalfCharacters } from "./HalfCharacters.ts"
 import { splitDelta } from "./splitDelta.ts"
 
 /** The most text of a run that is gathered for a whole answer, in UTF-16 code units: what a node's memory can bear. */
@@ -14,6 +15,7 @@ export class EventShaper {
   readonly #stream: boolean
   readonly #maxFrameBytes: () => number
   readonly #gathered = new GatheredDeltas()
+  readonly #halves = new HalfCharacters()
   #usage: UsageEvent | undefined
   #started = false
   #ended = false
@@ -55,14 +57,17 @@ export class EventShaper {
     }
     if (event.type === "completed") {
       this.#ended = true
-      for (const delta of this.#gathered.take()) out.push(...splitDelta(delta, this.#maxFrameBytes()))
+      for (const delta of [...this.#halves.take(), ...this.#gathered.take()])
+        out.push(...splitDelta(delta, this.#maxFrameBytes()))
       if (this.#usage !== undefined) out.push(this.#usage)
       out.push(event)
       return
     }
     if (this.#stream) {
-      if (event.type === "delta") out.push(...splitDelta(event, this.#maxFrameBytes()))
-      else out.push(event)
+      const whole = event.type === "delta" ? this.#halves.join(event) : event
+      if (whole === undefined) return
+      if (whole.type === "delta") out.push(...splitDelta(whole, this.#maxFrameBytes()))
+      else out.push(whole)
       return
     }
     if (event.type === "usage") {

@@ -2,6 +2,7 @@
 // frame goes over the link instead of one per token.
 
 import type { DeltaEvent, TokenLogprob } from "@iop/platform-common/protocol/RunEvent"
+import { placeOf, textOf, withText } from "./deltaText.ts"
 
 interface Gathered {
   readonly first: DeltaEvent
@@ -31,7 +32,7 @@ export class GatheredDeltas {
       this.#units += delta.values.length
       return
     }
-    const text = delta.kind === "tool_call" ? delta.arguments : delta.text
+    const text = textOf(delta)
     this.#units += text.length
     gathered.texts.push(text)
     if ("logprobs" in delta && delta.logprobs !== undefined) gathered.logprobs.push(...delta.logprobs)
@@ -46,28 +47,8 @@ export class GatheredDeltas {
   }
 }
 
-const placeOf = (delta: DeltaEvent): string => {
-  switch (delta.kind) {
-    case "tool_call":
-    case "embedding":
-      return `${delta.kind} ${delta.choice} ${delta.index}`
-    case "output":
-      return `output ${delta.choice} ${delta.channel}`
-    default:
-      return `${delta.kind} ${delta.choice}`
-  }
-}
-
 const join = ({ first, logprobs, texts }: Gathered): DeltaEvent => {
-  const text = texts.join("")
-  switch (first.kind) {
-    case "embedding":
-      return first
-    case "tool_call":
-      return { ...first, arguments: text }
-    case "output":
-      return { ...first, text }
-    default:
-      return { ...first, text, ...(logprobs.length > 0 ? { logprobs } : {}) }
-  }
+  if (first.kind === "embedding") return first
+  const joined = withText(first, texts.join(""))
+  return logprobs.length > 0 && "logprobs" in joined ? { ...joined, logprobs } : joined
 }

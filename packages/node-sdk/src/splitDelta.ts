@@ -2,6 +2,7 @@
 // consumer sees the same text in any case.
 
 import type { DeltaEvent } from "@iop/platform-common/protocol/RunEvent"
+import { isHighSurrogate, textOf, type WithText, withText } from "./deltaText.ts"
 
 /** Room in a frame for everything but the text: field headers, handle, seq, a tool call's id and name. */
 const FRAME_OVERHEAD = 4096
@@ -15,7 +16,7 @@ const BYTES_PER_UNIT = 3
  */
 export const splitDelta = (delta: DeltaEvent, maxFrameBytes: number): ReadonlyArray<DeltaEvent> => {
   if (delta.kind === "embedding") return [delta]
-  const text = delta.kind === "tool_call" ? delta.arguments : delta.text
+  const text = textOf(delta)
   const room = maxFrameBytes - FRAME_OVERHEAD
   const units = Math.max(2, Math.floor(room / BYTES_PER_UNIT))
   // Measured only when it may be too long: almost no delta is.
@@ -30,21 +31,9 @@ export const splitDelta = (delta: DeltaEvent, maxFrameBytes: number): ReadonlyAr
   return pieces
 }
 
-const isHighSurrogate = (unit: number) => unit >= 0xd800 && unit <= 0xdbff
-
-const piece = (
-  delta: Exclude<DeltaEvent, { readonly kind: "embedding" }>,
-  text: string,
-  first: boolean
-): DeltaEvent => {
-  switch (delta.kind) {
-    case "tool_call":
-      return first
-        ? { ...delta, arguments: text }
-        : { type: "delta", kind: "tool_call", choice: delta.choice, index: delta.index, arguments: text }
-    case "output":
-      return { ...delta, text }
-    default:
-      return first ? { ...delta, text } : { type: "delta", kind: delta.kind, choice: delta.choice, text }
-  }
+const piece = (delta: WithText, text: string, first: boolean): DeltaEvent => {
+  if (first || delta.kind === "output") return withText(delta, text)
+  return delta.kind === "tool_call"
+    ? { type: "delta", kind: "tool_call", choice: delta.choice, index: delta.index, arguments: text }
+    : { type: "delta", kind: delta.kind, choice: delta.choice, text }
 }

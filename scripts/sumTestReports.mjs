@@ -41,7 +41,7 @@ function readReport(file) {
 let passed = 0
 let failed = 0
 let skipped = 0
-const packages = ["apps", "packages"].flatMap((group) =>
+const packages = ["apps", "packages", "examples"].flatMap((group) =>
   readdirSync(join(root, group), { withFileTypes: true })
     .filter((entry) => entry.isDirectory())
     .map((entry) => join(group, entry.name))

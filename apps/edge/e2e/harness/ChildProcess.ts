@@ -6,7 +6,8 @@ import { eventually, within } from "./waiting.ts"
 export interface ChildOptions {
   /** Shown in failures. */
   readonly name: string
-  /** Arguments of this very Node executable. */
+  /** The program; this very Node executable if it is not given. */
+  readonly executable?: string
   readonly args: ReadonlyArray<string>
   /** Added to a small environment that has nothing of the test's own secrets or settings. */
   readonly env?: Readonly<Record<string, string>>
@@ -37,7 +38,7 @@ export class ChildProcess {
   constructor(cleanup: AsyncDisposableStack, options: ChildOptions) {
     this.name = options.name
     const { PATH, HOME, TMPDIR } = process.env
-    this.#child = spawn(process.execPath, [...options.args], {
+    this.#child = spawn(options.executable ?? process.execPath, [...options.args], {
       cwd: options.cwd,
       env: {
         ...(PATH === undefined ? {} : { PATH }),

@@ -8,9 +8,9 @@ import { localProfile } from "./localProfile.ts"
 const anyPorts = { nodes: 0, http: 0, ops: 0 }
 
 const started = (ports: Parameters<typeof localProfile>[0] = anyPorts) =>
-  Layer.build(EdgeApp.layer(localProfile(ports).config, "1.2.3").pipe(Layer.provideMerge(Logger.layer([])))).pipe(
-    Effect.map((context) => Context.get(context, EdgeApp))
-  )
+  Layer.build(
+    EdgeApp.layer(localProfile(ports).config, "1.2.3").pipe(Layer.provideMerge(Logger.layer([])))
+  ).pipe(Effect.map((context) => Context.get(context, EdgeApp)))
 
 const get = (port: number, path: string, init?: RequestInit) =>
   Effect.promise(async () => {
@@ -46,17 +46,30 @@ describe("an edge", () => {
   it.live("answers on its listeners, each with what is its own", () =>
     Effect.gen(function* () {
       const { addresses } = yield* started()
-      assert.deepStrictEqual(yield* get(addresses.ops.port, "/healthz"), { status: 200, text: `{"status":"ok"}\n` })
-      assert.deepStrictEqual(yield* get(addresses.ops.port, "/readyz"), { status: 200, text: `{"ready":true}\n` })
+      assert.deepStrictEqual(yield* get(addresses.ops.port, "/healthz"), {
+        status: 200,
+        text: `{"status":"ok"}\n`
+      })
+      assert.deepStrictEqual(yield* get(addresses.ops.port, "/readyz"), {
+        status: 200,
+        text: `{"ready":true}\n`
+      })
       const metrics = yield* get(addresses.ops.port, "/metrics")
       assert.match(metrics.text, /^iop_edge_nodes\{state="offline"\} 2$/m)
       assert.match(metrics.text, /^iop_edge_build_info\{version="1\.2\.3"\} 1$/m)
-      assert.match(metrics.text, /^iop_edge_http_requests_total\{route="\/healthz",method="GET",status="2xx"\} 1$/m)
+      assert.match(metrics.text, /^process_resident_memory_bytes \d+$/m)
+      assert.match(
+        metrics.text,
+        /^iop_edge_http_requests_total\{route="\/healthz",method="GET",status="2xx"\} 1$/m
+      )
       assert.strictEqual((yield* get(addresses.http.port, "/admin/v1/nodes")).status, 200)
       assert.strictEqual((yield* get(addresses.http.port, "/metrics")).status, 404)
       assert.strictEqual((yield* get(addresses.ops.port, "/admin/v1/nodes")).status, 404)
       assert.strictEqual((yield* get(addresses.ops.port, "/healthz", { method: "DELETE" })).status, 405)
-      assert.strictEqual((yield* get(addresses.ops.port, "/healthz", { headers: { origin: "http://x" } })).status, 403)
+      assert.strictEqual(
+        (yield* get(addresses.ops.port, "/healthz", { headers: { origin: "http://x" } })).status,
+        403
+      )
       assert.isTrue(yield* listens(addresses.nodes.port))
     })
   )
@@ -70,7 +83,9 @@ describe("an edge", () => {
         text: `{"ready":false,"why":"the edge is stopping"}\n`
       })
       assert.strictEqual((yield* get(addresses.ops.port, "/healthz")).status, 200)
-      const refused = yield* Effect.flip(client("test").submit({ adapter: "mock", target: "echo", prompt: "x" }))
+      const refused = yield* Effect.flip(
+        client("test").submit({ adapter: "mock", target: "echo", prompt: "x" })
+      )
       assert.strictEqual(refused.code, "draining")
     })
   )
@@ -80,7 +95,8 @@ describe("an edge", () => {
       const scope = yield* Scope.make()
       const { addresses } = yield* Scope.provide(started(), scope)
       yield* Scope.close(scope, Exit.void)
-      for (const { port } of [addresses.nodes, addresses.http, addresses.ops]) assert.isFalse(yield* listens(port))
+      for (const { port } of [addresses.nodes, addresses.http, addresses.ops])
+        assert.isFalse(yield* listens(port))
     })
   )
 
@@ -92,7 +108,10 @@ describe("an edge", () => {
         const free = first.addresses
         const ports = { nodes: free.nodes.port, http: free.http.port, ops: free.ops.port, [taken]: port }
         const error = yield* Effect.flip(started(ports))
-        assert.match(error.message, new RegExp(`^listen\\.${taken}: cannot listen on 127\\.0\\.0\\.1:${port}: `))
+        assert.match(
+          error.message,
+          new RegExp(`^listen\\.${taken}: cannot listen on 127\\.0\\.0\\.1:${port}: `)
+        )
         for (const [name, other] of Object.entries(ports)) {
           if (name !== taken) assert.isFalse(yield* listens(other), name)
         }

@@ -1,6 +1,7 @@
 // The one place where the edge is put together: configuration → store, configurations, registry, runs, links, HTTP,
 // metrics. All three listeners are up when it is built, or none.
 import type { EdgeConfig } from "@iop/platform-common/config/EdgeConfig"
+import { tracingLayer } from "@iop/platform-common/observability/Tracing"
 import { Context, Duration, Effect, Layer } from "effect"
 import type { EdgeClient } from "../admin/EdgeClient.ts"
 import { makeLocalClient } from "../admin/localClient.ts"
@@ -12,6 +13,7 @@ import { NodeStore } from "../node/NodeStore.ts"
 import { Timers } from "../node/Timers.ts"
 import { circuitLimits, runLimits } from "../run/limitsFromConfig.ts"
 import { RunService } from "../run/RunService.ts"
+import { makeRunTracing, RunTracing } from "../run/RunTracing.ts"
 import { NodeTransport } from "../transport/NodeTransport.ts"
 import { connectionLimits } from "./descriptorLimit.ts"
 import { type BoundAddress, EdgeListeners } from "./EdgeListeners.ts"
@@ -41,7 +43,11 @@ export class EdgeApp extends Context.Service<
       Layer.provideMerge(NodeStore.layer(config)),
       Layer.provideMerge(supervisedTimers(crashProcess))
     )
-    const runs = RunService.layer(runLimits(config)).pipe(Layer.provideMerge(nodes))
+    const tracing =
+      config.tracing.otlp_url === undefined
+        ? Layer.empty
+        : Layer.effect(RunTracing, makeRunTracing).pipe(Layer.provide(tracingLayer(config.tracing, version)))
+    const runs = RunService.layer(runLimits(config)).pipe(Layer.provideMerge(nodes), Layer.provide(tracing))
     const links = NodeTransport.layer(
       config,
       limits.nodes === undefined ? {} : { maxConnections: limits.nodes }

@@ -7,7 +7,7 @@ export interface OpsSources {
   /** Whether the edge takes no new runs because it is stopping. */
   readonly draining: () => boolean
   /** The metrics page and its type. */
-  readonly metrics: () => Promise<{ readonly text: string; readonly contentType: string }>
+  readonly metrics: () => Promise<{ readonly body: string; readonly contentType: string }>
 }
 
 const paths = new Set(["/metrics", "/healthz", "/readyz"])
@@ -55,7 +55,7 @@ export const makeOpsSurface = (sources: OpsSources): HttpSurface => {
         else answer(200, json, `{"ready":true}\n`)
       } else {
         sources.metrics().then(
-          ({ text, contentType }) => answer(200, contentType, text),
+          ({ body, contentType }) => answer(200, contentType, body),
           () => {
             const message = `the metrics could not be collected, request ${context.requestId}`
             refuse(response, new HttpProblem({ status: 500, code: "internal", message }), context.requestId)

@@ -4,7 +4,8 @@ import type { ConfigProblems } from "@iop/platform-common/config/ConfigProblem"
 import { formatProblem } from "@iop/platform-common/config/ConfigProblem"
 import type { EdgeConfig } from "@iop/platform-common/config/EdgeConfig"
 import { loadConfig } from "@iop/platform-common/config/loadConfig"
-import { Effect, type FileSystem, Layer, Logger, References } from "effect"
+import { loggingLayer } from "@iop/platform-common/observability/Logging"
+import { Effect, type FileSystem, type Layer } from "effect"
 import { type LocalNode, type LocalPorts, localProfile } from "./localProfile.ts"
 
 export interface LoadedEdge {
@@ -36,15 +37,6 @@ export const loadEdge = (
   }))
 }
 
-const levels = { trace: "Trace", debug: "Debug", info: "Info", warn: "Warn", error: "Error" } as const
-
 /** The log of a configuration, on stderr. `quiet`: errors alone, since a person talks with this terminal. */
-export const loggingLayer = ({ log }: Pick<EdgeConfig, "log">, quiet: boolean): Layer.Layer<never> => {
-  const pretty = log.format === "pretty" || (log.format === "auto" && process.stderr.isTTY === true)
-  const logger = pretty ? Logger.consolePretty() : Logger.withConsoleError(Logger.formatJson)
-  return Layer.mergeAll(
-    Logger.layer([logger]),
-    Layer.succeed(Logger.LogToStderr, true),
-    Layer.succeed(References.MinimumLogLevel, quiet ? "Error" : levels[log.level])
-  )
-}
+export const edgeLogging = ({ log }: Pick<EdgeConfig, "log">, quiet: boolean): Layer.Layer<never> =>
+  loggingLayer({ level: quiet ? "error" : log.level, format: log.format })

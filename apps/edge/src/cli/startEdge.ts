@@ -2,7 +2,7 @@
 import { Context, Effect, type FileSystem, Layer, Option, type Scope } from "effect"
 import { EdgeApp } from "../bootstrap/EdgeApp.ts"
 import { makeFakeNodes } from "../bootstrap/FakeNodes.ts"
-import { loadEdge, loggingLayer } from "../bootstrap/loadEdge.ts"
+import { edgeLogging, loadEdge } from "../bootstrap/loadEdge.ts"
 import { whenRoutable } from "../bootstrap/whenRoutable.ts"
 import { type CommandFailed, configFailed, usageError } from "./CommandFailed.ts"
 import { type EdgeFlags, portsOf } from "./edgeFlags.ts"
@@ -38,7 +38,7 @@ export const startEdge = Effect.fnUntraced(function* (
   const fakes = yield* makeFakeNodes((id, how) => {
     process.stderr.write(`fake node ${id} ${how}\n`)
   })
-  const logging = loggingLayer(config, quiet)
+  const logging = edgeLogging(config, quiet)
   const context = yield* Layer.build(EdgeApp.layer(config, VERSION).pipe(Layer.provideMerge(logging))).pipe(
     Effect.mapError((error) => usageError(error.message))
   )

@@ -222,10 +222,4 @@ describe("metrics", () => {
     for (let index = 0; index < 1000; index++) call(`invented-${index}`)
     assert.strictEqual((await page()).size, before)
   })
-
-  it("are those of the process too", async () => {
-    const names = [...(await setup().page()).keys()].join("\n")
-    assert.match(names, /process_resident_memory_bytes/)
-    assert.match(names, /nodejs_eventloop_lag_seconds/)
-  })
 })

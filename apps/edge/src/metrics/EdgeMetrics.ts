@@ -1,7 +1,7 @@
 // Every metric of the edge: its name with the unit, a sentence, and what it is moved by. Labels come from the
 // configuration and from fixed lists alone, so that no request and no node can make a series.
 import type { EdgeConfig } from "@iop/platform-common/config/EdgeConfig"
-import { Counter, collectDefaultMetrics, Gauge, Histogram, type Registry } from "prom-client"
+import { Counter, Gauge, Histogram, type Registry } from "prom-client"
 import { nodeState, nodeStates } from "../admin/nodeState.ts"
 import type { RequestObserver } from "../http/HttpListener.ts"
 import type { NodeEntry } from "../node/NodeEntry.ts"
@@ -53,7 +53,6 @@ export const makeEdgeMetrics = (
     }
   }
 
-  collectDefaultMetrics({ register })
   new Gauge({
     name: "iop_edge_build_info",
     help: "Always 1; the label says which version of the edge runs.",

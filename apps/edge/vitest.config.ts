@@ -15,7 +15,7 @@ export default defineConfig({
         test: {
           name: "e2e",
           include: ["e2e/**/*.test.ts"],
-          // Each file runs a whole system of processes: one at a time, and after the rest.
+          // Each file runs a whole system of processes: one at a time, with nothing else beside it.
           maxWorkers: 1,
           sequence: { groupOrder: 1 },
           testTimeout: 60_000,

@@ -155,16 +155,29 @@ describe("redialling", () => {
       }).pipe(patient)
   )
 
-  it.effect("LK3 dials again after the first backoff when a good link breaks", () =>
+  it.effect("LK3 begins the backoff anew after a link that held for 10 s, and not after a shorter one", () =>
     Effect.gen(function* () {
       const { edge } = yield* startNode()
-      const link = yield* edge.link
-      yield* link.accept({ config })
-      yield* TestClock.adjust("12 seconds")
-      link.cut()
-      yield* link.closed
+      edge.refuseDials({ kind: "refused", message: "nothing listens" })
+      yield* TestClock.adjust("16 seconds")
+      assert.strictEqual(edge.dials(), 5)
+      edge.refuseDials(undefined)
+      yield* TestClock.adjust("15 seconds")
+      const short = yield* edge.link
+      yield* short.accept({ config })
+      yield* TestClock.adjust("9 seconds")
+      short.cut()
+      yield* short.closed
+      yield* TestClock.adjust("29 seconds")
+      assert.strictEqual(edge.dials(), 6)
       yield* TestClock.adjust("1 seconds")
-      assert.strictEqual(edge.dials(), 2)
+      const long = yield* edge.link
+      yield* long.accept({ config })
+      yield* TestClock.adjust("10 seconds")
+      long.cut()
+      yield* long.closed
+      yield* TestClock.adjust("1 seconds")
+      assert.strictEqual(edge.dials(), 8)
     }).pipe(patient)
   )
 
@@ -454,6 +467,13 @@ describe("runs", () => {
       link.cancel(run, "second")
       assert.deepStrictEqual(yield* run.toEnd, [{ type: "cancelled", reason: "first" }])
       link.cancel(run, "late")
+      const slow = link.run({ adapter: "w", target: "slow-stop" })
+      link.cancel(slow, "first")
+      link.cancel(slow, "second")
+      yield* link.ping
+      assert.deepStrictEqual(slow.received, [])
+      yield* TestClock.adjust("1 seconds")
+      assert.deepStrictEqual(yield* slow.toEnd, [{ type: "cancelled", reason: "first" }])
       yield* link.ping
       assert.deepStrictEqual(run.violations, [])
       assert.strictEqual(run.lastSeq, 1)

@@ -111,6 +111,24 @@ describe("resumption", () => {
     assert.deepStrictEqual(decoded().at(-1), [70_000, 4])
   })
 
+  it("does not let a small new event overtake what is still to be sent again", () => {
+    const { outbox } = make(10_000)
+    for (const size of [10, 900]) outbox.offer(textDelta("x".repeat(size)))
+    outbox.detach()
+    const again: Array<number> = []
+    const send = (frame: Uint8Array) => {
+      const event = decodeNodeFrame(frame)
+      if (event.kind === "run_event") again.push(event.seq)
+    }
+    assert.isTrue(outbox.resume({ afterSeq: 0, handle: 2, window: 100, send }))
+    outbox.offer(completed)
+    assert.deepStrictEqual(again, [1])
+    outbox.ack(1)
+    assert.deepStrictEqual(again, [1, 2])
+    outbox.ack(2)
+    assert.deepStrictEqual(again, [1, 2, 3])
+  })
+
   it("EV12 refuses to go on from an event that it no longer holds or never had", () => {
     const { outbox } = make(1_000)
     for (const text of ["a", "b", "c"]) outbox.offer(textDelta(text))

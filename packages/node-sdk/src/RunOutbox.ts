@@ -150,8 +150,6 @@ export class RunOutbox {
   /** The link is gone: events are kept, up to the window, until `resume`. */
   detach(): void {
     this.#send = undefined
-    this.#unsent = this.#head
-    this.#inFlightBytes = 0
   }
 
   /**

@@ -20,6 +20,8 @@ export const words = defineAdapter({
             return Stream.never
           case "stubborn":
             return Stream.fromEffect(Effect.uninterruptible(Effect.never))
+          case "slow-stop":
+            return Stream.fromEffect(Effect.onInterrupt(Effect.never, () => Effect.sleep("1 seconds")))
           case "endless":
             return Stream.fromIterable(endless())
           case "large":
@@ -54,7 +56,18 @@ function* endless() {
   for (let number = 0; ; number++) yield textDelta(`${number} ${"x".repeat(100)}`)
 }
 
-export const TARGETS = ["t", "never", "stubborn", "endless", "large", "huge", "fails", "dies", "throws"]
+export const TARGETS = [
+  "t",
+  "never",
+  "stubborn",
+  "slow-stop",
+  "endless",
+  "large",
+  "huge",
+  "fails",
+  "dies",
+  "throws"
+]
 
 export const wordsAdapter = (fields: { readonly name?: string; readonly slots?: number } = {}) => ({
   name: fields.name ?? "w",

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest"
 import { mockNodeConfig } from "./harness/config.ts"
 import { RawHttp } from "./harness/RawHttp.ts"
 import { SseParser } from "./harness/SseParser.ts"
+import { isHeld } from "./harness/tcpTable.ts"
 import { useEdge } from "./harness/useEdge.ts"
 import { eventually } from "./harness/waiting.ts"
 
@@ -81,12 +82,15 @@ describe("an edge with little patience for readers", () => {
     run.started().delta("first ")
     await slow.head()
     slow.socket.pause()
+    expect(isHeld(shared.edge.http.port, slow.socket.localPort ?? 0)).toBe(true)
     run.answerRest(Array.from({ length: DELTAS }, (_, i) => deltaText(run.request.runId, i)))
     const cancel = await run.untilCancelled()
     expect(cancel.code).toBe(CancelCode.SLOW_CONSUMER)
     run.halt()
     const record = await shared.edge.admin.untilRun(run.request.runId, ["failed"])
     expect(record.failure?.code).toBe("slow_consumer")
+    const port = slow.socket.localPort ?? 0
+    await eventually("the edge to let go of the socket", () => !isHeld(shared.edge.http.port, port))
     slow.socket.resume()
     await slow.closed
     expect((await shared.edge.admin.node("tower")).slots_in_use).toBe(0)

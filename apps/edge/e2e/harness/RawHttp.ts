@@ -15,7 +15,7 @@ export interface Address {
 
 export class RawHttp {
   readonly socket: Socket
-  /** Resolves when the connection is over, however it ends. */
+  /** Resolves when the edge has ended its half of the connection or all of it. */
   readonly closed: Promise<void>
   #buffer = Buffer.alloc(0)
   #ended = false
@@ -29,15 +29,14 @@ export class RawHttp {
     })
     socket.on("error", () => undefined)
     this.closed = new Promise((resolve) => {
-      socket.once("close", () => {
+      const end = () => {
         this.#ended = true
         for (const wake of this.#chunkSinks.splice(0)) wake()
         resolve()
-      })
-    })
-    socket.once("end", () => {
-      this.#ended = true
-      for (const wake of this.#chunkSinks.splice(0)) wake()
+      }
+      // This side stays half open, so that an end alone brings no close.
+      socket.once("end", end)
+      socket.once("close", end)
     })
   }
 

@@ -2,7 +2,7 @@
 // duplicate keys found. What a value was made of is remembered, so that a message can point at it without showing it.
 
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode } from "yaml"
-import { type ConfigPath, formatPath, quote } from "./ConfigProblem.ts"
+import { type ConfigPath, formatPath } from "./ConfigProblem.ts"
 import { MAX_CONFIG_DEPTH, type TextPlace, type YamlText } from "./readYaml.ts"
 import { substitute } from "./substitute.ts"
 
@@ -129,7 +129,7 @@ export class ConfigTree {
         } else if (key === "__proto__") {
           problem([...path, key], at, "this key cannot be used")
         } else if (seen.has(key)) {
-          problem([...path, key], at, `the key ${quote(key)} is given twice, first in line ${seen.get(key)}`)
+          problem([...path, key], at, `this key is given twice, first in line ${seen.get(key)}`)
         } else {
           seen.set(key, at.line)
           value[key] = convert(pair.value, [...path, key], at)

@@ -4,13 +4,14 @@
 import { type ConfigPath, type ConfigProblem, formatPath, sortProblems } from "./ConfigProblem.ts"
 import type { ConfigTree } from "./ConfigTree.ts"
 import type { TextPlace } from "./readYaml.ts"
+import { shownPath } from "./shownPath.ts"
 
 export interface FindingOptions {
   readonly severity?: "error" | "warning"
   /** Point at the key instead of its value. */
   readonly onKey?: boolean
-  /** Tell this path instead. */
-  readonly shown?: ConfigPath
+  /** Where the value came from, if not from the file. */
+  readonly origin?: string
   /** Point here. */
   readonly place?: TextPlace
 }
@@ -39,7 +40,7 @@ export class Findings {
         ? { file: this.file, line, column }
         : { file: mark.origin, line: 0, column: 0 }
     this.problems.push({
-      path: options.shown === undefined ? text : formatPath(options.shown),
+      path: shownPath(path),
       ...place,
       message,
       severity

@@ -5,14 +5,13 @@ import { type ConfigPath, quote } from "./ConfigProblem.ts"
 import type { ConfigTree } from "./ConfigTree.ts"
 import { choicesAt, keysAt, type LeafKind, leafKindAt, members } from "./configShape.ts"
 import { nearest } from "./nearest.ts"
+import { mayShowKey } from "./shownPath.ts"
 
 /** A finding of the schema; `onKey` says that the key is meant and not its value. */
 export interface DescribedIssue {
   readonly path: ConfigPath
   readonly message: string
   readonly onKey: boolean
-  /** The path to tell, where the last key of the real one may be a piece of a secret. */
-  readonly shown?: ConfigPath
 }
 
 const expectedOf = (ast: SchemaAST.AST): string => {
@@ -112,18 +111,13 @@ export const describeIssue = (
   }
 }
 
-/** A key that looks like one. Half of a token that a comma cut in two does not. */
-const likelyKey = /^[a-z][a-z_-]{0,31}$/
-
 const unknownKey = (tree: ConfigTree, path: ConfigPath): DescribedIssue => {
   const key = String(path.at(-1))
   const record = path.slice(0, -1)
-  const known = knownKeys(tree, record)
-  if (likelyKey.test(key) || nearest(key, known) !== undefined) {
-    return { path, message: `unknown key${suggestion(key, known)}`, onKey: true }
-  }
-  const message = "unknown key, not shown since it may be a piece of a secret; is a quote or a colon missing?"
-  return { path, message, onKey: true, shown: [...record, "…"] }
+  const message = mayShowKey(record, key)
+    ? `unknown key${suggestion(key, knownKeys(tree, record))}`
+    : "unknown key, not shown since it may be a piece of a secret; is a quote or a colon missing?"
+  return { path, message, onKey: true }
 }
 
 /** The keys of a record; of an adapter, those of its own type alone. */

@@ -254,12 +254,12 @@ nodes:
       errorsOf(node("id: a, token: t"), {
         env: { IOP_EDGE_LISTEN_HTTP_PORT: "seven" },
         overrides: { "log.level": "loud", "listen.http.prt": "1" }
-      }),
+      }).toSorted(),
       [
         "the variable IOP_EDGE_LISTEN_HTTP_PORT  listen.http.port: expected a whole number from 0 to 65535, found a text",
         "the command line  log.level: expected one of trace, debug, info, warn, error, found a text",
-        `1:1  ["listen.http.prt"]: no setting of this name; did you mean listen.http.port?`
-      ].toSorted((a, b) => (a.startsWith("1:1") ? 1 : b.startsWith("1:1") ? -1 : 0))
+        "the command line  listen.http.prt: no setting of this name; did you mean listen.http.port?"
+      ].toSorted()
     )
   })
 })

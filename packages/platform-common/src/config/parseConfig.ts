@@ -135,6 +135,8 @@ const finish = (
     : Result.fail(new ConfigProblems({ problems }))
 }
 
+const COMMAND_LINE = "the command line"
+
 /** Flags over variables over the file. */
 const applyOverrides = (
   findings: Findings,
@@ -153,8 +155,11 @@ const applyOverrides = (
   }
   for (const [name, value] of Object.entries(flags)) {
     const path = paths.get(name)
-    if (path !== undefined) put(path, value, "the command line")
-    else findings.add([name], `no setting of this name${suggestion(name, [...paths.keys()])}`)
+    if (path !== undefined) put(path, value, COMMAND_LINE)
+    else
+      findings.add(name.split("."), `no setting of this name${suggestion(name, [...paths.keys()])}`, {
+        origin: COMMAND_LINE
+      })
   }
 }
 

@@ -11,10 +11,10 @@ describe("readYaml", () => {
   it("CF7 duplicate keys, tabs and a second document are refused with their place", () => {
     const node = "nodes: [{ id: a, token: t }]\n"
     assert.deepStrictEqual(errorsOf(`edge: { id: a }\n${node}edge: { id: b }\n`), [
-      `3:1  edge: the key "edge" is given twice, first in line 1`
+      `3:1  edge: this key is given twice, first in line 1`
     ])
     assert.deepStrictEqual(errorsOf("nodes: [{ id: a, token: t, id: b }]\n"), [
-      `1:28  nodes[0].id: the key "id" is given twice, first in line 1`
+      `1:28  nodes[0].id: this key is given twice, first in line 1`
     ])
     assert.deepStrictEqual(errorsOf(`${node}edge:\n\tid: a\n`), [
       "3:1  a tab in the indentation; YAML allows spaces only"

@@ -117,11 +117,13 @@ describe("CF14 secrets stay secret", () => {
     { arbitrary }
   )
 
-  it("a line without its colon does not become part of a name that is shown", () => {
+  it("a missing or misplaced colon, quote or comma does not make a name of a secret", () => {
     const secret = "A1B2C3D4E5F6"
     for (const text of [
       `nodes:\n  - id: tower\n    token ${secret}\n`,
       `nodes:\n  - { id: a, token: b, ${secret} }\n`,
+      `nodes:\n  - { id: a, token: b, ${secret}: x, ${secret}: y, labels: { ${secret}: 5 } }\n`,
+      `nodes:\n  - { id: a, token: b, adapters: [{ name: a, type: cli, profiles: [{ name: a, command: [a], env: { T:, ${secret} } }] }] }\n`,
       `nodes:\n  - id: a\n    token: t\n    adapters:\n      - name: o\n        type: openai\n        api_key ${secret}\n`,
       `nodes:\n  - id: a\n    token_file: x\n     ${secret}\n`,
       `nodes:\n  - id: a\n    token: t\n    runtime:\n      drain_timeout: 30s\n       ${secret}\n`,

@@ -29,7 +29,7 @@ interface Fence {
 
 /** Every page that a person reads, with its commands. */
 export const docPages = (): ReadonlyArray<DocPage> =>
-  ["*.md", "docs/*.md", "proto/*.md", "apps/*/*.md", "packages/*/*.md"]
+  ["*.md", "docs/*.md", "proto/*.md", "apps/*/*.md", "packages/*/*.md", "examples/*/*.md"]
     .flatMap((pattern) => globSync(pattern, { cwd: workspace }))
     .sort()
     .map((path) => ({ path, blocks: commandBlocks(path) }))

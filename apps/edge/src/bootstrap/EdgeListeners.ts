@@ -1,7 +1,8 @@
 // The HTTP listeners of the edge with the surfaces that each of them has.
 
 import type { EdgeConfig } from "@iop/platform-common/config/EdgeConfig"
-import { Context, Duration, Effect, Layer } from "effect"
+import { makeRateLimitedLog } from "@iop/platform-common/observability/RateLimitedLog"
+import { Context, Duration, Effect, FiberSet, Layer } from "effect"
 import { makeAdminSurface } from "../admin/AdminSurface.ts"
 import { makeApiKeys } from "../http/ApiKeys.ts"
 import { listenHttp } from "../http/HttpListener.ts"
@@ -51,12 +52,25 @@ const open = Effect.fnUntraced(function* (config: EdgeConfig, limits: Connection
     keys: makeApiKeys(config),
     observe: metrics.http
   }
+  const refusals = yield* makeRateLimitedLog({ lines: 1, window: Duration.seconds(5) })
+  const fork = yield* FiberSet.makeRuntime<never>()
+  const onRefused = (listener: "http" | "ops", limit: number | undefined) => (address: string) => {
+    metrics.httpConnectionRefused(listener)
+    fork(
+      refusals.log(listener, "Warn", "too many connections, a new one is closed", {
+        listener,
+        address,
+        limit
+      })
+    )
+  }
   const http = yield* listenHttp({
     ...shared,
     name: "http",
     host: config.listen.http.host,
     port: config.listen.http.port,
     surfaces: [admin],
+    onRefused: onRefused("http", limits.http),
     ...(limits.http === undefined ? {} : { maxConnections: limits.http })
   })
   const watch = yield* listenHttp({
@@ -65,6 +79,7 @@ const open = Effect.fnUntraced(function* (config: EdgeConfig, limits: Connection
     host: config.listen.ops.host,
     port: config.listen.ops.port,
     surfaces: [ops],
+    onRefused: onRefused("ops", limits.ops),
     ...(limits.ops === undefined ? {} : { maxConnections: limits.ops })
   })
   return {

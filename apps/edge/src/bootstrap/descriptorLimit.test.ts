@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { connectionLimits, divideDescriptors } from "./descriptorLimit.ts"
+import { connectionLimits, descriptorShortage, divideDescriptors } from "./descriptorLimit.ts"
 
 describe("connections derived from the descriptor limit", () => {
   it("RS1 stay below it together", () => {
@@ -14,6 +14,16 @@ describe("connections derived from the descriptor limit", () => {
 
   it("leave a few for each listener even when there is almost nothing", () => {
     assert.deepStrictEqual(divideDescriptors(16), { descriptors: 16, nodes: 4, http: 4, ops: 4 })
+  })
+
+  it("RS2 are too few for a large configuration, which is said with both numbers", () => {
+    const limits = divideDescriptors(256)
+    assert.isUndefined(descriptorShortage(104, limits))
+    assert.strictEqual(
+      descriptorShortage(105, limits),
+      "warning: the configuration has 105 nodes, but this process may open 256 files, which is enough for 104 of them; raise the limit (ulimit -n)"
+    )
+    assert.isUndefined(descriptorShortage(105, divideDescriptors(undefined)))
   })
 
   it("are no limits where the system says nothing", () => {

@@ -25,6 +25,12 @@ export const divideDescriptors = (descriptors: number | undefined): ConnectionLi
   return { descriptors, nodes: share(SHARES.nodes), http: share(SHARES.http), ops: share(SHARES.ops) }
 }
 
+/** A sentence when so many nodes can't all be connected below the limits, with both numbers. */
+export const descriptorShortage = (nodes: number, limits: ConnectionLimits): string | undefined =>
+  limits.nodes === undefined || nodes <= limits.nodes
+    ? undefined
+    : `warning: the configuration has ${nodes} nodes, but this process may open ${limits.descriptors} files, which is enough for ${limits.nodes} of them; raise the limit (ulimit -n)`
+
 /** The limits of this process. */
 export const connectionLimits = (): ConnectionLimits => divideDescriptors(openFilesLimit())
 

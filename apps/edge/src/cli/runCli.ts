@@ -1,6 +1,6 @@
 // Runs a command line to its exit code: errors as one sentence on stderr, never a stack for a user's mistake.
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Console, Effect, Exit } from "effect"
+import { Cause, Console, Effect, Exit, Layer } from "effect"
 import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { CommandFailed, ExitCode } from "./CommandFailed.ts"
 import { edgeCommand } from "./edgeCommand.ts"
@@ -67,8 +67,7 @@ export const runCli = (args: ReadonlyArray<string>): void => {
     Command.runWith(edgeCommand, { version: VERSION })(args).pipe(
       Effect.provideService(ProcessSignals, signals),
       Effect.provideService(CliOutput.Presenter, presenter),
-      Effect.provide(cliConfig),
-      Effect.provide(NodeServices.layer)
+      Effect.provide(Layer.merge(cliConfig, NodeServices.layer))
     )
   )
   signals.listen()

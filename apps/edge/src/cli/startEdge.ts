@@ -1,5 +1,6 @@
 // Starts the edge that a command's flags describe, inside this process.
 import { Context, Effect, type FileSystem, Layer, Option, type Scope } from "effect"
+import { connectionLimits, descriptorShortage } from "../bootstrap/descriptorLimit.ts"
 import { EdgeApp } from "../bootstrap/EdgeApp.ts"
 import { makeFakeNodes } from "../bootstrap/FakeNodes.ts"
 import { edgeLogging, loadEdge } from "../bootstrap/loadEdge.ts"
@@ -34,7 +35,10 @@ export const startEdge = Effect.fnUntraced(function* (
     Option.getOrUndefined(flags.config),
     portsOf(flags)
   ).pipe(Effect.mapError((problems) => configFailed(problems.message)))
-  for (const warning of warnings) process.stderr.write(`${warning}\n`)
+  const shortage = descriptorShortage(config.nodes.length, connectionLimits())
+  for (const warning of [...warnings, ...(shortage === undefined ? [] : [shortage])]) {
+    process.stderr.write(`${warning}\n`)
+  }
   const fakes = yield* makeFakeNodes((id, how) => {
     process.stderr.write(`fake node ${id} ${how}\n`)
   })

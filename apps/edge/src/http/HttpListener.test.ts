@@ -165,6 +165,32 @@ describe("an HTTP listener", () => {
     })
   )
 
+  it.live(
+    "RS1 closes connections over its limit at once and tells it, and takes new ones when there is room",
+    () =>
+      Effect.gen(function* () {
+        const refused: Array<string> = []
+        const { host, open } = yield* listening({
+          maxConnections: 1,
+          onRefused: (address) => refused.push(address)
+        })
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const first = yield* open
+            first.write(post(host, "1"))
+            yield* hears(first, `"body":1`)
+            assert.strictEqual(yield* heard(yield* open), "")
+            assert.deepStrictEqual(refused, ["127.0.0.1"])
+            first.end(post(host, "2", ["Connection: close"]))
+            yield* heard(first)
+          })
+        )
+        const second = yield* open
+        second.write(post(host, "3"))
+        yield* hears(second, `"body":3`)
+      })
+  )
+
   it.live("HT8 takes a caller's request id only when it is short and plain", () =>
     Effect.gen(function* () {
       const { host, open } = yield* listening()

@@ -63,6 +63,8 @@ export interface HttpListenerOptions {
   /** Connections at once; further ones are closed at once. */
   readonly maxConnections?: number
   readonly observe?: RequestObserver
+  /** A connection was closed because of `maxConnections`. */
+  readonly onRefused?: (remoteAddress: string) => void
 }
 
 export interface HttpListener {
@@ -87,6 +89,7 @@ export const listenHttp = (
         )
         if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections
         server.on("clientError", answerBrokenClient)
+        server.on("drop", (dropped) => options.onRefused?.(dropped?.remoteAddress ?? "unknown"))
         server.once("error", (error: NodeJS.ErrnoException) =>
           resume(
             Effect.fail(

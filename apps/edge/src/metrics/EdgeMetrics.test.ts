@@ -163,6 +163,11 @@ const moves: ReadonlyArray<[series: string, value: number, move: (metrics: EdgeM
     ]
   }),
   [
+    `iop_edge_http_connections_refused_total{listener="ops"}`,
+    1,
+    (metrics) => metrics.httpConnectionRefused("ops")
+  ],
+  [
     `iop_edge_http_requests_total{route="/admin/v1/nodes",method="GET",status="2xx"}`,
     1,
     ({ http }) => http({ route: "/admin/v1/nodes", method: "GET", status: 204, durationMs: 500 })

@@ -32,6 +32,8 @@ export interface EdgeMetrics {
   readonly runs: RunObserver
   readonly http: RequestObserver
   readonly transport: TransportMetrics
+  /** A listener (`http`, `ops`) closed a connection because it has as many as it may have. */
+  readonly httpConnectionRefused: (listener: string) => void
   /** Current values are read from here from now on. */
   readonly observe: (sources: MetricsSources) => void
 }
@@ -268,7 +270,15 @@ export const makeEdgeMetrics = (
     registers
   })
 
+  const httpRefused = new Counter({
+    name: "iop_edge_http_connections_refused_total",
+    help: "Connections that an HTTP listener closed because it had as many as the descriptors allow, by listener.",
+    labelNames: ["listener"],
+    registers
+  })
+
   return {
+    httpConnectionRefused: (listener) => httpRefused.inc({ listener }),
     observe: (given) => {
       sources = given
     },

@@ -8,7 +8,7 @@ import { type EdgeMetrics, makeEdgeMetrics } from "./EdgeMetrics.ts"
 
 export class Metrics extends Context.Service<
   Metrics,
-  Pick<EdgeMetrics, "http" | "observe"> & {
+  Pick<EdgeMetrics, "http" | "httpConnectionRefused" | "observe"> & {
     /** The page for Prometheus. */
     readonly page: () => Promise<{ readonly body: string; readonly contentType: string }>
   }
@@ -20,7 +20,7 @@ export class Metrics extends Context.Service<
         const { registry, render } = yield* PromRegistry
         const metrics = makeEdgeMetrics(registry, config, version)
         const page = () => Effect.runPromise(render)
-        return Context.make(Metrics, { http: metrics.http, observe: metrics.observe, page }).pipe(
+        return Context.make(Metrics, { ...metrics, page }).pipe(
           Context.add(RunObserver, metrics.runs),
           Context.add(TransportMetrics, metrics.transport)
         )

@@ -1,4 +1,5 @@
 // What `edge serve` says when it is up, on one screen: where it listens, who has joined, what to try.
+import { basename } from "node:path"
 import type { NodeView } from "../../admin/NodeView.ts"
 import type { StartedEdge } from "../startEdge.ts"
 import { VERSION } from "../version.ts"
@@ -9,7 +10,12 @@ const origin = ({ host, port }: { readonly host: string; readonly port: number }
   return name.includes(":") ? `http://[${name}]:${port}` : `http://${name}:${port}`
 }
 
-const EDGE = "npx -y pnpm@12 --silent --filter edge edge"
+/** How this very program is called: from the sources, or from a bundle. */
+const command = (): string => {
+  const [, program = ""] = process.argv
+  if (program.endsWith(".ts")) return "npx -y pnpm@12 --silent --filter edge edge"
+  return program.endsWith(".js") ? `node ${program}` : basename(program)
+}
 
 export const startupScreen = (edge: StartedEdge, nodes: ReadonlyArray<NodeView>): string => {
   const { addresses } = edge.app
@@ -32,8 +38,8 @@ export const startupScreen = (edge: StartedEdge, nodes: ReadonlyArray<NodeView>)
     "",
     "Try, in another terminal:",
     "",
-    `  ${EDGE} console --connect ${http}`,
-    `  ${EDGE} nodes --json${connect}`,
+    `  ${command()} console --connect ${http}`,
+    `  ${command()} nodes --json${connect}`,
     `  curl -s ${ops}/metrics`,
     "",
     "Ctrl-C stops it."

@@ -35,10 +35,9 @@ export class Findings {
     this.told.add(`${severity} ${text}`)
     const mark = this.tree.mark(path)
     const { column, line } = options.place ?? (options.onKey ? mark.key : mark)
+    const origin = options.origin ?? mark.origin
     const place =
-      mark.origin === undefined
-        ? { file: this.file, line, column }
-        : { file: mark.origin, line: 0, column: 0 }
+      origin === undefined ? { file: this.file, line, column } : { file: origin, line: 0, column: 0 }
     this.problems.push({
       path: shownPath(path),
       ...place,

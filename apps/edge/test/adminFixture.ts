@@ -7,7 +7,7 @@ import { type HttpListenerOptions, listenHttp } from "../src/http/HttpListener.t
 import type { NodeRecord } from "../src/node/NodeRecord.ts"
 import { NodeRegistry } from "../src/node/NodeRegistry.ts"
 import { Timers } from "../src/node/Timers.ts"
-import type { RunServiceLimits } from "../src/run/makeRunService.ts"
+import type { RunServiceLimits } from "../src/run/RunLimits.ts"
 import { RunService } from "../src/run/RunService.ts"
 import { fixture } from "./runFixture.ts"
 

@@ -1,14 +1,18 @@
 // One accepted run: it feeds the state machine, carries out its actions, and owns the run's clocks and relay.
 import type { RunInput } from "@iop/platform-common/gen/iop/v1/run_input_pb"
-import { isTerminal, type NodeRunEvent, type TokenUsage } from "@iop/platform-common/protocol/RunEvent"
+import { isTerminal, type NodeRunEvent } from "@iop/platform-common/protocol/RunEvent"
 import type { NodeEntry, SlotClaim } from "../node/NodeEntry.ts"
 import type { NodeLink } from "../node/NodeLink.ts"
 import { Attempt, type AttemptOwner } from "./Attempt.ts"
-import { Relay, type RelayLimits, type RelayReader } from "./Relay.ts"
+import { clockMessage } from "./clockMessage.ts"
+import { Relay, type RelayReader } from "./Relay.ts"
+import { RunClocks } from "./RunClocks.ts"
 import type { RunEvent } from "./RunEvent.ts"
 import type { RunFailure } from "./RunFailure.ts"
+import type { RunHost } from "./RunHost.ts"
 import type { AttemptOutcome } from "./RunObserver.ts"
-import type { AttemptRecord, NodeVerdict, RunSnapshot, RunSpec } from "./RunSpec.ts"
+import type { NodeVerdict, RunSnapshot, RunSpec } from "./RunSpec.ts"
+import { RunTimeline } from "./RunTimeline.ts"
 import type { RunSpan } from "./RunTracing.ts"
 import {
   initialState,
@@ -19,45 +23,7 @@ import {
   type RunState,
   step
 } from "./runMachine.ts"
-
-/** The limits of a run; milliseconds on the monotonic clock. */
-export interface RunLimits {
-  readonly queueMs: number
-  readonly firstEventMs: number
-  readonly idleMs: number
-  /** Undefined: a run may take as long as it wants. */
-  readonly totalMs: number | undefined
-  readonly cancelMs: number
-  readonly resumeGraceMs: number
-  readonly maxAttempts: number
-  readonly runWindowBytes: number
-  readonly relay: RelayLimits
-}
-
-/** What a run needs from the service that owns it. */
-export interface RunHost {
-  readonly limits: RunLimits
-  readonly now: () => number
-  readonly after: (ms: number, callback: () => void) => () => void
-  /** Whether another node than those of `run.excluded` and `node` could take it, now or soon. */
-  readonly hasAlternative: (run: Run, node: string) => boolean
-  readonly enqueue: (run: Run, again: boolean) => void
-  readonly dequeue: (run: Run) => void
-  readonly queuedAhead: (run: Run) => number
-  /** `fault`: what the node said went wrong, when the adapter is to blame; else empty. */
-  readonly attemptEnded: (run: Run, attempt: Attempt, outcome: AttemptOutcome, fault: string) => void
-  /** The run is over but its node has not answered (true); it has, or its link is gone (false). */
-  readonly orphaned: (run: Run, is: boolean) => void
-  /** The first delta of the attempt came. */
-  readonly delivering: (attempt: Attempt) => void
-  readonly finished: (run: Run) => void
-  readonly slowConsumer: (run: Run) => void
-  readonly acknowledgeLater: (attempt: Attempt) => void
-  readonly duplicate: (run: Run, attempt: Attempt) => void
-}
-
-/** After an alarm the sockets get one turn before a node is blamed: the edge itself may have been paused. */
-const SECOND_LOOK_MS = 1
+import { isEmpty, terminalEvent } from "./runOutcomeEvent.ts"
 
 /** Frame length counted for events that the edge makes itself. */
 const OWN_EVENT_BYTES = 64
@@ -75,27 +41,22 @@ export class Run implements AttemptOwner {
   /** Nodes that failed this run. */
   readonly excluded = new Set<string>()
   readonly relay: Relay
+  /** How the last selection judged each node. */
   selection: () => ReadonlyArray<NodeVerdict> = () => noVerdicts
+  /** The reader of whoever submitted the run. */
+  owner: RelayReader | undefined
   readonly #host: RunHost
   #input: RunInput | undefined
   #state: RunState = initialState
   #attempt: Attempt | undefined
   /** An attempt that the run no longer waits for but whose node has not answered. */
   #orphan: Attempt | undefined
-  readonly #attempts: Array<AttemptRecord> = []
   #attemptCount = 0
   #held: Array<{ readonly event: NodeRunEvent; readonly bytes: number }> = []
-  #usage: TokenUsage | undefined
-  readonly #submittedAt: number
-  readonly #submittedDate = new Date()
+  readonly #timeline: RunTimeline
+  readonly #clocks: RunClocks
   #queuedAt: number
-  #queueMs: number | undefined
-  #firstEventMs: number | undefined
-  #endedAt: number | undefined
-  #lastEventAt = 0
-  #linkLostAt = 0
-  #detail = ""
-  readonly #alarms = new Map<RunClock, () => void>()
+  #linkReason = ""
 
   constructor(id: string, { input, ...spec }: RunSpec, host: RunHost, span?: RunSpan) {
     this.id = id
@@ -106,8 +67,14 @@ export class Run implements AttemptOwner {
     this.target = spec.target
     this.signatureBase = `${spec.target}\u0000${JSON.stringify(spec.labels ?? {})}`
     this.#host = host
-    this.#submittedAt = host.now()
-    this.#queuedAt = this.#submittedAt
+    this.#timeline = new RunTimeline(host.now)
+    this.#queuedAt = host.now()
+    this.#clocks = new RunClocks({
+      now: host.now,
+      after: host.after,
+      excused: () => this.#attempt?.holdsBack === true,
+      expired: (clock, measuredMs) => this.#clockExpired(clock, measuredMs)
+    })
     this.relay = new Relay(host.limits.relay, {
       now: host.now,
       after: host.after,
@@ -115,8 +82,7 @@ export class Run implements AttemptOwner {
       left: (reader) => this.#readerLeft(reader),
       slow: (reader, failure) => this.#readerSlow(reader, failure)
     })
-    const total = spec.timeoutMs ?? host.limits.totalMs
-    if (total !== undefined) this.#arm("total", total)
+    if (this.totalMs !== undefined) this.#clocks.start("total", this.totalMs)
   }
 
   get signature(): string {
@@ -141,24 +107,28 @@ export class Run implements AttemptOwner {
 
   /** Milliseconds from submission to the first dispatch. */
   get queueMs(): number {
-    return this.#queueMs ?? 0
+    return this.#timeline.queueMs
   }
 
   get runWindowBytes(): number {
     return this.#host.limits.runWindowBytes
   }
 
+  /** The run's total time in milliseconds; undefined: no limit. */
+  get totalMs(): number | undefined {
+    return this.spec.timeoutMs ?? this.#host.limits.totalMs
+  }
+
   /** What is left of the total time, in milliseconds; 0: no limit. */
   get deadlineMs(): number {
-    const total = this.spec.timeoutMs ?? this.#host.limits.totalMs
-    return total === undefined ? 0 : Math.max(1, Math.ceil(total - (this.#host.now() - this.#submittedAt)))
+    return this.totalMs === undefined ? 0 : Math.max(1, Math.ceil(this.totalMs - this.#timeline.elapsedMs))
   }
 
   /** The run could not be dispatched at once: it waits. */
   wait(): void {
     this.#host.enqueue(this, false)
     this.#append({ type: "queued", ahead: this.#host.queuedAhead(this) })
-    this.#armQueueClock()
+    this.#clocks.start("queue", this.#host.limits.queueMs)
   }
 
   /** A slot was claimed: the run is sent to its node. */
@@ -166,13 +136,12 @@ export class Run implements AttemptOwner {
     const input = this.#input
     if (input === undefined) throw new Error(`run ${this.id} is over and can't be dispatched`)
     const now = this.#host.now()
-    this.#disarm("queue")
+    this.#clocks.stop("queue")
     this.#attemptCount += 1
-    this.#queueMs ??= now - this.#submittedAt
+    this.#timeline.dispatched()
     const attempt = new Attempt(this.#attemptCount, claim, now, this)
     this.#attempt = attempt
     attempt.link = link
-    this.#lastEventAt = now
     this.#feed({ type: "granted" })
     const sent = link.sendRun(
       {
@@ -201,7 +170,7 @@ export class Run implements AttemptOwner {
       attempt: attempt.number,
       queueMs: Math.round(now - this.#queuedAt)
     })
-    this.#arm("first_event", this.#host.limits.firstEventMs)
+    this.#clocks.start("first_event", this.#host.limits.firstEventMs)
     this.relay.wake()
   }
 
@@ -224,10 +193,9 @@ export class Run implements AttemptOwner {
     const attempt = this.#attempt
     if (attempt?.link !== link) return
     attempt.linkDown()
-    this.#linkLostAt = this.#host.now()
-    this.#detail = reason
+    this.#linkReason = reason
     this.#feed({ type: "link_lost", reason, mayResume })
-    if (this.#isLost()) this.#arm("grace", this.#host.limits.resumeGraceMs)
+    if (this.#isLost()) this.#clocks.start("grace", this.#host.limits.resumeGraceMs)
   }
 
   /** Whether the run waits for this node to come back. */
@@ -238,8 +206,8 @@ export class Run implements AttemptOwner {
   /** The node came back and holds the run. */
   resumed(link: NodeLink, handle: number, afterSeq: number): void {
     this.#attempt?.resume(link, handle, afterSeq)
-    this.#disarm("grace")
-    this.#lastEventAt = this.#host.now()
+    this.#clocks.stop("grace")
+    this.#clocks.heard()
     this.#feed({ type: "resumed" })
   }
 
@@ -256,15 +224,12 @@ export class Run implements AttemptOwner {
 
   onAttemptEvent(attempt: Attempt, event: NodeRunEvent, bytes: number): void {
     if (attempt !== this.#attempt) return
-    if (this.#firstEventMs === undefined) {
-      this.#firstEventMs = this.#host.now() - this.#submittedAt
+    if (this.#clocks.running("first_event")) {
+      this.#timeline.firstEvent()
+      this.#clocks.stop("first_event")
+      this.#clocks.start("idle", this.#host.limits.idleMs)
     }
-    if (this.#alarms.has("first_event")) {
-      this.#disarm("first_event")
-      this.#lastEventAt = this.#host.now()
-      this.#arm("idle", this.#host.limits.idleMs)
-    }
-    if (event.type === "usage") this.#usage = event.usage
+    if (event.type === "usage") this.#timeline.usage = event.usage
     // It proves that the node lives and says nothing: the run may still be given to another node.
     if (this.#state.phase === "started" && isEmpty(event)) return
     // The common case needs no decision.
@@ -277,7 +242,7 @@ export class Run implements AttemptOwner {
   }
 
   onAttemptReadEnd(attempt: Attempt): void {
-    if (attempt === this.#attempt) this.#lastEventAt = this.#host.now()
+    if (attempt === this.#attempt) this.#clocks.heard()
     this.relay.wake()
   }
 
@@ -304,8 +269,9 @@ export class Run implements AttemptOwner {
     const state = this.#state
     const outcome = state.phase === "final" ? state.outcome : undefined
     const attempt = this.#attempt ?? this.#orphan
-    const lastNode = attempt?.claim.entry.record.alias ?? this.#attempts[this.#attempts.length - 1]?.node
-    const usage = outcome?.type === "completed" ? (outcome.usage ?? this.#usage) : this.#usage
+    const lastNode = attempt?.claim.entry.record.alias ?? this.#timeline.lastNode
+    const usage =
+      outcome?.type === "completed" ? (outcome.usage ?? this.#timeline.usage) : this.#timeline.usage
     return {
       id: this.id,
       adapter: this.adapter,
@@ -316,17 +282,7 @@ export class Run implements AttemptOwner {
       phase: state.phase === "final" ? state.outcome.type : state.phase,
       ...(lastNode === undefined ? {} : { node: lastNode }),
       attempt: this.#attemptCount,
-      attempts:
-        this.#attempt === undefined
-          ? [...this.#attempts]
-          : [
-              ...this.#attempts,
-              { attempt: this.#attempt.number, node: this.#attempt.claim.entry.record.alias }
-            ],
-      submittedAt: this.#submittedDate.toISOString(),
-      ...(this.#queueMs === undefined ? {} : { queueMs: round(this.#queueMs) }),
-      ...(this.#firstEventMs === undefined ? {} : { firstEventMs: round(this.#firstEventMs) }),
-      totalMs: round((this.#endedAt ?? this.#host.now()) - this.#submittedAt),
+      ...this.#timeline.snapshot(this.#attempt),
       events: this.relay.lastSeq,
       ...(usage === undefined ? {} : { usage }),
       ...(outcome?.type === "completed" ? { finishReason: outcome.finishReason } : {}),
@@ -359,20 +315,19 @@ export class Run implements AttemptOwner {
 
   #phaseChanged(state: RunState, input: MachineInput): void {
     if (state.phase === "cancelling") {
-      this.#disarm("first_event", "idle", "grace")
-      this.#arm("cancel", this.#host.limits.cancelMs)
+      this.#clocks.stop("first_event", "idle", "grace")
+      this.#clocks.start("cancel", this.#host.limits.cancelMs)
       this.#attempt?.acknowledge()
     }
     if (state.phase === "streaming" && this.#attempt !== undefined) {
       this.#attempt.delivered = true
       this.#host.delivering(this.#attempt)
     }
-    if (state.phase === "queued") this.#disarm("first_event", "idle", "grace", "cancel")
+    if (state.phase === "queued") this.#clocks.stop("first_event", "idle", "grace", "cancel")
     if (state.phase === "final") {
-      this.#endedAt = this.#host.now()
+      this.#timeline.ended()
       this.#input = undefined
-      for (const disarm of this.#alarms.values()) disarm()
-      this.#alarms.clear()
+      this.#clocks.stopAll()
       if (input.type !== "granted") this.#host.dequeue(this)
     }
   }
@@ -389,10 +344,10 @@ export class Run implements AttemptOwner {
         return
       case "requeue": {
         this.#held = []
-        this.#firstEventMs = undefined
+        this.#timeline.requeued()
         this.#queuedAt = this.#host.now()
         this.#host.enqueue(this, true)
-        this.#armQueueClock()
+        this.#clocks.start("queue", this.#host.limits.queueMs)
         return
       }
       case "end_attempt":
@@ -416,7 +371,7 @@ export class Run implements AttemptOwner {
     if (outcome === "failed_over" || (outcome === "node_lost" && input.type !== "not_resumed")) {
       this.excluded.add(entry.record.id)
     }
-    this.#record(attempt, outcome)
+    this.#timeline.attemptEnded(attempt, outcome)
     attempt.end()
     const failure = input.type === "event" && input.event.type === "failed" ? input.event : undefined
     const fault = failure === undefined || failure.code === "invalid_input" ? "" : failure.message
@@ -437,21 +392,12 @@ export class Run implements AttemptOwner {
 
   #orphanAttempt(attempt: Attempt, outcome: AttemptOutcome): void {
     this.#attempt = undefined
-    this.#record(attempt, outcome)
+    this.#timeline.attemptEnded(attempt, outcome)
     attempt.orphaned = true
     attempt.acknowledge()
     this.#orphan = attempt
     this.#host.orphaned(this, true)
     this.#host.attemptEnded(this, attempt, outcome, "")
-  }
-
-  #record(attempt: Attempt, outcome: AttemptOutcome): void {
-    this.#attempts.push({
-      attempt: attempt.number,
-      node: attempt.claim.entry.record.alias,
-      durationMs: round(this.#host.now() - attempt.dispatchedAt),
-      outcome
-    })
   }
 
   #finish(outcome: RunOutcome, input: MachineInput): void {
@@ -488,97 +434,14 @@ export class Run implements AttemptOwner {
     this.#feed({ type: "slow_consumer", message: failure.message })
   }
 
-  /** The reader of whoever submitted the run. */
-  owner: RelayReader | undefined
-
-  #armQueueClock(): void {
-    this.#arm("queue", this.#host.limits.queueMs)
-  }
-
-  #arm(clock: RunClock, ms: number, second = false): void {
-    this.#disarm(clock)
-    this.#alarms.set(
-      clock,
-      this.#host.after(ms, () => {
-        this.#alarms.delete(clock)
-        this.#expired(clock, second)
-      })
-    )
-  }
-
-  #disarm(...clocks: ReadonlyArray<RunClock>): void {
-    for (const clock of clocks) {
-      this.#alarms.get(clock)?.()
-      this.#alarms.delete(clock)
-    }
-  }
-
-  #expired(clock: RunClock, second: boolean): void {
-    const { limits, now } = this.#host
-    if (clock === "idle") {
-      // A node that waits for the run's own reader is not idle.
-      if (this.#attempt?.holdsBack === true) this.#lastEventAt = now()
-      const left = limits.idleMs - (now() - this.#lastEventAt)
-      if (left > 0) {
-        this.#arm("idle", left)
-        return
-      }
-    }
-    if (!second) {
-      this.#arm(clock, SECOND_LOOK_MS, true)
-      return
-    }
-    const since = { idle: this.#lastEventAt, grace: this.#linkLostAt, queue: this.#queuedAt } as const
-    const start =
-      clock === "idle" || clock === "grace" || clock === "queue"
-        ? since[clock]
-        : clock === "first_event"
-          ? (this.#attempt?.dispatchedAt ?? this.#submittedAt)
-          : this.#submittedAt
-    const measuredMs = now() - start
-    this.#feed({ type: "clock", clock, measuredMs, detail: this.#clockDetail(clock, measuredMs) })
+  #clockExpired(clock: RunClock, measuredMs: number): void {
+    const detail = clockMessage(clock, measuredMs, {
+      limits: this.#host.limits,
+      totalMs: this.totalMs,
+      linkReason: this.#linkReason,
+      selection: this.selection
+    })
+    this.#feed({ type: "clock", clock, measuredMs, detail })
     this.relay.wake()
   }
-
-  #clockDetail(clock: RunClock, measuredMs: number): string {
-    const { limits } = this.#host
-    const measured = `${(measuredMs / 1000).toFixed(1)} s`
-    const limit = (ms: number) => `(limit ${ms / 1000} s)`
-    switch (clock) {
-      case "queue":
-        return `no slot was free for ${measured} ${limit(limits.queueMs)}; ${this.selection()
-          .filter((verdict) => verdict.reason !== "no_adapter" && verdict.reason !== "no_target")
-          .map((verdict) => `${verdict.alias}: ${verdict.message}`)
-          .join("; ")}`
-      case "first_event":
-        return `the node sent no event for ${measured} ${limit(limits.firstEventMs)}`
-      case "idle":
-        return `the node sent nothing for ${measured} between two events ${limit(limits.idleMs)}`
-      case "total":
-        return `the run took ${measured} ${limit(this.spec.timeoutMs ?? limits.totalMs ?? 0)}`
-      case "grace":
-        return `${this.#detail}; it did not come back within ${measured} ${limit(limits.resumeGraceMs)}`
-      case "cancel":
-        return `the node did not answer the cancel for ${measured} ${limit(limits.cancelMs)}`
-    }
-  }
 }
-
-/** Whether a consumer would learn nothing from it. Events of kinds that this version does not know come as such. */
-const isEmpty = (event: RunEvent | NodeRunEvent): boolean =>
-  event.type === "delta" && "text" in event && event.text === "" && !("logprobs" in event)
-
-const terminalEvent = (outcome: RunOutcome, input: MachineInput): RunEvent => {
-  switch (outcome.type) {
-    case "completed":
-      return input.type === "event" && input.event.type === "completed"
-        ? input.event
-        : { type: "completed", finishReason: outcome.finishReason }
-    case "failed":
-      return { type: "failed", ...outcome.failure }
-    case "cancelled":
-      return { type: "cancelled", reason: outcome.reason }
-  }
-}
-
-const round = (ms: number): number => Math.round(ms * 10) / 10

@@ -2,7 +2,7 @@
 import type { EdgeConfig } from "@iop/platform-common/config/EdgeConfig"
 import { Duration } from "effect"
 import type { CircuitLimits } from "../node/Circuit.ts"
-import type { RunServiceLimits } from "./makeRunService.ts"
+import type { RunServiceLimits } from "./RunLimits.ts"
 
 /** Durations as milliseconds, sizes as bytes. */
 export const runLimits = ({ link, runs }: Pick<EdgeConfig, "link" | "runs">): RunServiceLimits => ({

@@ -4,7 +4,6 @@ import type { NodeEntry } from "../node/NodeEntry.ts"
 import type { NodeLink } from "../node/NodeLink.ts"
 import type { NodeRegistry } from "../node/NodeRegistry.ts"
 import {
-  couldServe,
   describeReason,
   isPassing,
   type Selection,
@@ -14,28 +13,20 @@ import {
 } from "../node/selection.ts"
 import type { Timers } from "../node/Timers.ts"
 import type { Attempt } from "./Attempt.ts"
-import { Run, type RunHost, type RunLimits } from "./Run.ts"
+import { Run } from "./Run.ts"
 import { type RunFailure, RunNotFound, RunRefused, TooLate } from "./RunFailure.ts"
 import { RunHistory } from "./RunHistory.ts"
-import type { AttemptOutcome, RunObserver } from "./RunObserver.ts"
+import type { RunHost } from "./RunHost.ts"
+import type { RunServiceLimits } from "./RunLimits.ts"
+import type { RunObserver } from "./RunObserver.ts"
 import { RunQueue } from "./RunQueue.ts"
 import type { Explanation, HeldRunAnswer, HeldRunClaim, RunService } from "./RunService.ts"
 import type { NodeVerdict, RunSpec } from "./RunSpec.ts"
 import type { RunTracing } from "./RunTracing.ts"
+import { drainingFailure, refusal } from "./refusal.ts"
 import { newRunId } from "./runId.ts"
 import { SessionAffinity } from "./SessionAffinity.ts"
-
-export interface RunServiceLimits extends RunLimits {
-  /** Waiting runs per adapter and target. */
-  readonly queueLimit: number
-  /** Ended runs to remember. */
-  readonly history: number
-  /** A failure within this time of its dispatch, before a delta, counts for the circuit; milliseconds. */
-  readonly fastFailureMs: number
-}
-
-/** What a refused caller is told to wait: about one run's time, in milliseconds. */
-const RETRY_AFTER_MS = 5000
+import { watchCircuits } from "./watchCircuits.ts"
 
 /** Up to so many nodes the verdicts are kept as sentences; above it only as reasons, which costs nothing per dispatch. */
 const SENTENCES_UP_TO = 32
@@ -45,9 +36,6 @@ const SENTENCES_UP_TO = 32
  * no longer than that, and a thousand chats cost ten acknowledgements a second each at most.
  */
 const LATE_ACK_MS = 100
-
-/** How many names an error lists. */
-const MAX_NAMES = 20
 
 const DEFAULT_LIST = 50
 
@@ -154,32 +142,7 @@ export const makeRunService = (
   }
   const unwatch = registry.watch(pump)
 
-  const circuitAfter = (attempt: Attempt, outcome: AttemptOutcome, fault: string) => {
-    const { entry, adapter, probe } = attempt.claim
-    const circuit = entry.circuit(adapter)
-    if (circuit === undefined) return
-    const now = timers.now()
-    const failed = outcome === "failed" || outcome === "failed_over"
-    const wasOpen = circuit.at(now).state !== "closed"
-    if (outcome === "completed") {
-      circuit.succeeded()
-      if (wasOpen) observer.circuit(entry.record.alias, adapter, false, "")
-    } else if (
-      failed &&
-      fault !== "" &&
-      !attempt.delivered &&
-      (probe || now - attempt.dispatchedAt <= limits.fastFailureMs)
-    ) {
-      const openFor = circuit.failedFast(now, probe, fault)
-      if (openFor !== undefined) {
-        observer.circuit(entry.record.alias, adapter, true, fault)
-        timers.after(openFor, () => {
-          registry.touch(entry, "circuit")
-        })
-      }
-    } else if (probe) circuit.probeEndedOpen()
-    if (wasOpen || probe) registry.touch(entry, "circuit")
-  }
+  const circuits = watchCircuits(registry, timers, observer, limits.fastFailureMs)
 
   const acknowledgeAll = () => {
     const attempts = [...unacknowledged]
@@ -206,20 +169,13 @@ export const makeRunService = (
     queuedAhead: (run) => queue.ahead(run),
     attemptEnded: (run, attempt, outcome, fault) => {
       observer.attemptEnded(run.adapter, attempt.claim.entry.record.alias, outcome)
-      circuitAfter(attempt, outcome, fault)
+      circuits.attemptEnded(attempt, outcome, fault)
     },
     orphaned: (run, is) => {
       if (is) orphaned.add(run)
       else orphaned.delete(run)
     },
-    delivering: (attempt) => {
-      const { entry, adapter } = attempt.claim
-      const circuit = entry.circuit(adapter)
-      if (circuit === undefined || circuit.at(timers.now()).state === "closed") return
-      circuit.succeeded()
-      observer.circuit(entry.record.alias, adapter, false, "")
-      registry.touch(entry, "circuit")
-    },
+    delivering: circuits.delivering,
     finished: (run) => {
       live.delete(run)
       history.ended(run)
@@ -236,71 +192,8 @@ export const makeRunService = (
     duplicate: (_run, attempt) => observer.duplicateEvent(attempt.claim.entry.record.alias)
   }
 
-  const offered = (adapter: string): string => {
-    const entries = registry.all().filter((entry) => entry.adapter(adapter) !== undefined)
-    const quote = (names: Iterable<string>) => {
-      const all = [...new Set(names)].sort()
-      return all.length === 0
-        ? "none"
-        : all.slice(0, MAX_NAMES).join(", ") +
-            (all.length > MAX_NAMES ? ` and ${all.length - MAX_NAMES} more` : "")
-    }
-    if (entries.length === 0) {
-      return `no node has an adapter of that name; there are: ${quote(registry.all().flatMap((entry) => entry.record.adapters.map((a) => a.name)))}`
-    }
-    const targets = entries.flatMap((entry) => [
-      ...(entry.adapter(adapter)?.targets ?? []),
-      ...(entry.status?.adapters.get(adapter)?.targets.map((target) => target.name) ?? [])
-    ])
-    return `targets of ${adapter}: ${quote(targets)}`
-  }
-
-  /** Why the run can't be accepted, or undefined. */
-  const refusal = (
-    need: SelectionNeed,
-    selection: Selection,
-    at: SelectionClock,
-    waits: boolean
-  ): RunFailure | undefined => {
-    if (selection.chosen !== undefined && !waits) return undefined
-    const labels = Object.entries(need.labels ?? {}).map(([key, value]) => `${key}=${value}`)
-    if (selection.chosen === undefined && !registry.all().some((entry) => couldServe(entry, need))) {
-      const withLabels = labels.length === 0 ? "" : ` with labels ${labels.join(", ")}`
-      return {
-        code: "target_not_found",
-        message: `no node could serve ${need.adapter}/${need.target}${withLabels}: ${offered(need.adapter)}`,
-        retryable: false
-      }
-    }
-    if (selection.chosen === undefined && !selection.reasons.some(isPassing)) {
-      const why = verdicts(need, selection, at)
-        .filter((verdict) => verdict.reason !== "no_adapter")
-        .slice(0, MAX_NAMES)
-        .map((verdict) => `${verdict.alias} ${verdict.message}`)
-      return {
-        code: "no_node_available",
-        message: `no node can take ${need.adapter}/${need.target} now: ${why.join("; ")}`,
-        retryable: true,
-        retryAfterMs: RETRY_AFTER_MS
-      }
-    }
-    if (queue.isFull(need.adapter, need.target)) {
-      return {
-        code: "queue_full",
-        message: `${queue.limit} runs already wait for ${need.adapter}/${need.target}`,
-        retryable: true,
-        retryAfterMs: RETRY_AFTER_MS
-      }
-    }
-    return undefined
-  }
-
-  const drainingFailure: RunFailure = {
-    code: "draining",
-    message: "the edge is stopping and takes no new run",
-    retryable: true,
-    retryAfterMs: RETRY_AFTER_MS
-  }
+  const refusalOf = (need: SelectionNeed, selection: Selection, at: SelectionClock, waits: boolean) =>
+    refusal(need, selection, { registry, queue, verdicts: () => verdicts(need, selection, at), waits })
 
   const refuse = (spec: RunSpec, failure: RunFailure) => {
     observer.refused(spec, failure.code)
@@ -314,7 +207,7 @@ export const makeRunService = (
     // Runs that wait for the same target go first.
     const waits = queue.count(spec.adapter, spec.target) > 0
     const selection = select(registry.all(), need, at)
-    const failure = refusal(need, selection, at, waits)
+    const failure = refusalOf(need, selection, at, waits)
     if (failure !== undefined) return refuse(spec, failure)
     const id = newRunId(Date.now())
     const run = new Run(id, spec, host, tracing.start(id, spec))
@@ -383,7 +276,7 @@ export const makeRunService = (
       const at = clock()
       const selection = select(registry.all(), need, at)
       const ahead = queue.count(spec.adapter, spec.target)
-      const failure = draining ? drainingFailure : refusal(need, selection, at, ahead > 0)
+      const failure = draining ? drainingFailure : refusalOf(need, selection, at, ahead > 0)
       const waits = failure === undefined && (selection.chosen === undefined || ahead > 0)
       return {
         adapter: spec.adapter,

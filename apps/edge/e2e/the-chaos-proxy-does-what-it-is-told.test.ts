@@ -159,4 +159,36 @@ describe("the chaos proxy", () => {
     other.socket.write("new")
     await eventually("bytes of the new connection", () => received() === "old new")
   })
+
+  it("turns the path of open connections into a hole and leaves later ones alone", async () => {
+    const near = await dial()
+    proxy.blackhole("up", "down")
+    near.socket.write("lost")
+    const other = await dial()
+    other.socket.write("kept")
+    await eventually("bytes of the later connection", () => received() === "kept")
+    near.socket.end()
+    far[1]!.write("down")
+    await eventually("the other direction of it", () => other.text() === "down")
+    expect(received()).toBe("kept")
+    expect(far[0]!.readableEnded).toBe(false)
+  })
+
+  it("refuses new connections while it is told to, and dials from the address that it is told", async () => {
+    proxy.refuses = true
+    const refused = connect(proxy.address)
+    cleanup.defer(() => void refused.destroy())
+    await within(
+      "a reset",
+      new Promise<void>((resolve) => {
+        refused.once("error", () => resolve())
+      })
+    )
+    proxy.refuses = false
+    proxy.source = "127.0.0.9"
+    const near = await dial()
+    near.socket.write("here")
+    await eventually("bytes of the new connection", () => received() === "here")
+    expect(far.at(-1)!.remoteAddress).toContain("127.0.0.9")
+  })
 })

@@ -32,8 +32,8 @@ export interface SessionEnd {
   readonly permanent: boolean
   /** The edge's earliest sensible retry in milliseconds; 0: it named none. */
   readonly retryAfterMs: number
-  /** How long the node was registered, in milliseconds; 0: it never was. */
-  readonly registeredMs: number
+  /** Whether the link held for so long that it was a good one: the next failure starts the backoff anew. */
+  readonly held: boolean
 }
 
 /** What a session needs of the agent. */
@@ -74,6 +74,8 @@ const MAX_EDGE_FRAME_BYTES = 32 * 1024 * 1024
 /** The protocol's defaults, for an edge that leaves a figure out. */
 const DEFAULT_LIMITS = { maxNodeFrameBytes: 1024 * 1024, runWindowBytes: 256 * 1024 } as const
 const DEFAULT_HEARTBEAT = { intervalMs: 5_000, deadAfter: 3 } as const
+/** A link that held for this many heartbeats was a good one: 10 s by the protocol's defaults. */
+const GOOD_LINK_HEARTBEATS = 2
 /** How long a goodbye may take to reach the socket, in milliseconds. */
 const FLUSH_MS = 1_000
 /** A timer that is this late says that the process stood still, and with it what should have been read. */
@@ -104,6 +106,7 @@ class Session {
   #connection: NodeConnection | undefined
   #heardAt = 0
   #registeredAt: number | undefined
+  #heartbeatMs: number = DEFAULT_HEARTBEAT.intervalMs
   /** What this side said when it ended the link in order. */
   #farewell: { readonly kind: string; readonly message: string } | undefined
   #over = false
@@ -251,6 +254,7 @@ class Session {
         maxNodeFrameBytes: accepted.limits?.maxNodeFrameBytes || DEFAULT_LIMITS.maxNodeFrameBytes
       }
       this.#registeredAt = this.#now()
+      this.#heartbeatMs = accepted.heartbeatIntervalMs || DEFAULT_HEARTBEAT.intervalMs
       this.#connection?.setMaxFrameBytes(accepted.limits?.maxEdgeFrameBytes || MAX_EDGE_FRAME_BYTES)
       // At once: acknowledgements and cancels of resumed runs may be in the same read.
       this.#owner.onLink(link, accepted)
@@ -295,7 +299,7 @@ class Session {
    * when this process stood still, what the edge sent meanwhile gets its turn, and the edge one more interval.
    */
   #watchEdge(accepted: RegisterAccepted): Effect.Effect<SessionEnd> {
-    const intervalMs = accepted.heartbeatIntervalMs || DEFAULT_HEARTBEAT.intervalMs
+    const intervalMs = this.#heartbeatMs
     const silenceMs = intervalMs * (accepted.heartbeatDeadAfter || DEFAULT_HEARTBEAT.deadAfter)
     const session = this
     return Effect.gen(function* () {
@@ -338,7 +342,9 @@ class Session {
       kind,
       message,
       ...advice,
-      registeredMs: this.#registeredAt === undefined ? 0 : this.#now() - this.#registeredAt
+      held:
+        this.#registeredAt !== undefined &&
+        this.#now() - this.#registeredAt >= GOOD_LINK_HEARTBEATS * this.#heartbeatMs
     }
   }
 

@@ -181,6 +181,24 @@ describe("redialling", () => {
     }).pipe(patient)
   )
 
+  it.effect("LK3 counts what a good link is in the edge's heartbeats", () =>
+    Effect.gen(function* () {
+      const { edge } = yield* startNode()
+      edge.refuseDials({ kind: "refused", message: "nothing listens" })
+      yield* TestClock.adjust("16 seconds")
+      assert.strictEqual(edge.dials(), 5)
+      edge.refuseDials(undefined)
+      yield* TestClock.adjust("15 seconds")
+      const link = yield* edge.link
+      yield* link.accept({ config, heartbeatIntervalMs: 400 })
+      yield* TestClock.adjust("800 millis")
+      link.cut()
+      yield* link.closed
+      yield* TestClock.adjust("1 seconds")
+      assert.strictEqual(edge.dials(), 7)
+    }).pipe(patient)
+  )
+
   it.effect("says why the edge ended a link", () =>
     Effect.gen(function* () {
       const { edge, lines } = yield* startNode()

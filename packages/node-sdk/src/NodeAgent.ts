@@ -49,8 +49,6 @@ const DEFAULT_DRAIN_TIMEOUT_MS = 30_000
 const STOP_TIMEOUT_MS = 2_000
 /** Changes of the status within this time go out as one, in milliseconds. */
 const STATUS_SPACING_MS = 100
-/** A link that held this long was a good one: the next failure starts the backoff anew, in milliseconds. */
-const STABLE_LINK_MS = 10_000
 
 /** Makes a node. Its scope stops the adapters; call `drain` first to let runs finish. */
 export const makeNodeAgent = Effect.fnUntraced(function* (
@@ -243,7 +241,7 @@ export const makeNodeAgent = Effect.fnUntraced(function* (
       const end = yield* Effect.ensuring(runSession(owner), holdRuns)
       // After its goodbye a node doesn't come back.
       if (gone) return yield* Effect.never
-      if (end.registeredMs >= STABLE_LINK_MS) failed = 0
+      if (end.held) failed = 0
       const delayMs = redialDelay({
         failures: failed++,
         permanent: end.permanent,

@@ -26,12 +26,20 @@ interface Flow {
   readonly held: Array<Buffer>
   /** Delayed pieces keep their order. */
   tail: Promise<void>
+  /** Its path leads nowhere, whatever the weather: see `blackhole`. */
+  dead: boolean
 }
 
 export class ChaosProxy {
   readonly weather: Readonly<Record<Direction, Weather>> = { up: calm(), down: calm() }
   /** Connections that were made so far. */
   connections = 0
+  /** Connections that were refused so far; see `refuses`. */
+  refused = 0
+  /** Whether new connections are reset, as if the target were not there. */
+  refuses = false
+  /** The address from which the target is dialled; undefined: the kernel's choice. */
+  source: string | undefined
   readonly #target: Address
   readonly #flows = new Set<Flow>()
   readonly #servers: Array<Server> = []
@@ -81,6 +89,11 @@ export class ChaosProxy {
     for (const direction of directions) this.weather[direction].lost = true
   }
 
+  /** As `lose`, for the connections that are open now and for ever: later ones take another path. */
+  blackhole(...directions: ReadonlyArray<Direction>): void {
+    for (const flow of this.#flows) if (directions.includes(flow.direction)) flow.dead = true
+  }
+
   /** Bytes wait in the proxy until `thaw`. */
   freeze(): void {
     for (const weather of Object.values(this.weather)) weather.frozen = true
@@ -103,35 +116,49 @@ export class ChaosProxy {
   }
 
   #accept(near: Socket): void {
+    if (this.refuses) {
+      this.refused += 1
+      near.on("error", () => undefined)
+      near.resetAndDestroy()
+      return
+    }
     this.connections += 1
-    const far = connect({ ...this.#target, noDelay: true, allowHalfOpen: true })
-    const up: Flow = { from: near, to: far, direction: "up", held: [], tail: Promise.resolve() }
-    const down: Flow = { from: far, to: near, direction: "down", held: [], tail: Promise.resolve() }
+    const far = connect({
+      ...this.#target,
+      ...(this.source === undefined ? {} : { localAddress: this.source }),
+      noDelay: true,
+      allowHalfOpen: true
+    })
+    const up = flowOf(near, far, "up")
+    const down = flowOf(far, near, "down")
     for (const flow of [up, down]) {
       this.#flows.add(flow)
       flow.from.on("data", (chunk: Buffer) => this.#onData(flow, chunk))
       flow.from.on("end", () => {
         // A FIN is lost like everything else.
-        if (this.weather[flow.direction].lost) return
+        if (this.#loses(flow)) return
         flow.tail = flow.tail.then(() => {
           flow.to.end()
         })
       })
       flow.from.on("error", () => {
-        if (!this.weather[flow.direction].lost && !flow.to.destroyed) flow.to.resetAndDestroy()
+        if (!this.#loses(flow) && !flow.to.destroyed) flow.to.resetAndDestroy()
       })
       flow.from.on("close", () => {
         this.#flows.delete(flow)
         // A close that nobody may learn of leaves the other end standing, as a network would.
-        if (!this.weather[flow.direction].lost) flow.tail = flow.tail.then(() => void flow.to.end())
+        if (!this.#loses(flow)) flow.tail = flow.tail.then(() => void flow.to.end())
       })
     }
   }
 
+  #loses(flow: Flow): boolean {
+    return flow.dead || this.weather[flow.direction].lost
+  }
+
   #onData(flow: Flow, chunk: Buffer): void {
-    const weather = this.weather[flow.direction]
-    if (weather.lost) return
-    if (weather.frozen) flow.held.push(chunk)
+    if (this.#loses(flow)) return
+    if (this.weather[flow.direction].frozen) flow.held.push(chunk)
     else this.#carry(flow, chunk)
   }
 
@@ -163,6 +190,15 @@ export class ChaosProxy {
     this.#address = undefined
   }
 }
+
+const flowOf = (from: Socket, to: Socket, direction: Direction): Flow => ({
+  from,
+  to,
+  direction,
+  held: [],
+  tail: Promise.resolve(),
+  dead: false
+})
 
 const calm = (): Weather => ({ slice: 0, delayMs: 0, lost: false, frozen: false })
 

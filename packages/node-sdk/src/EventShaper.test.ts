@@ -20,7 +20,7 @@ const call = (index: number, json: string, name?: string): DeltaEvent => ({
 })
 
 const shape = (stream: boolean, ...chunks: ReadonlyArray<ReadonlyArray<NodeRunEvent>>) => {
-  const shaper = new EventShaper({ stream, maxFrameBytes: () => 1024 * 1024 })
+  const shaper = new EventShaper({ stream, maxFrameBytes: () => 1024 * 1024, now: () => 0 })
   return chunks.flatMap((events) => shaper.shape(events))
 }
 
@@ -133,8 +133,21 @@ describe("a whole answer", () => {
     )
   })
 
+  it("gives a sign of life now and then while its backend works, and none while it does not", () => {
+    let now = 0
+    const shaper = new EventShaper({ stream: false, maxFrameBytes: () => 1024 * 1024, now: () => now })
+    const said: Array<NodeRunEvent> = []
+    for (const at of [0, 9_999, 10_000, 15_000, 19_999, 20_000]) {
+      now = at
+      said.push(...shaper.shape([textDelta("a")]))
+    }
+    now = 300_000
+    assert.deepStrictEqual(said, [started, textDelta(""), textDelta("")])
+    assert.deepStrictEqual(shaper.shape([completed]), [textDelta("aaaaaa"), completed])
+  })
+
   it("that is too long fails, and says what to do", () => {
-    const shaper = new EventShaper({ stream: false, maxFrameBytes: () => 1024 * 1024 })
+    const shaper = new EventShaper({ stream: false, maxFrameBytes: () => 1024 * 1024, now: () => 0 })
     const megabyte = textDelta("x".repeat(1024 * 1024))
     for (let index = 0; index < 16; index++) shaper.shape([megabyte])
     assert.throws(() => shaper.shape([textDelta("x")]), AdapterFailure, /ask for a stream/)

@@ -10,9 +10,19 @@ import { splitDelta } from "./splitDelta.ts"
 /** The most text of a run that is gathered for a whole answer, in UTF-16 code units: what a node's memory can bear. */
 const MAX_GATHERED_UNITS = 16 * 1024 * 1024
 
+/**
+ * While a whole answer is gathered the edge hears nothing, and its idle clock (120 s by default) can't tell a backend
+ * that works from one that hangs. An empty piece of text says that it works, at most so often, in milliseconds.
+ */
+const SIGN_OF_LIFE_MS = 10_000
+
+const signOfLife: NodeRunEvent = { type: "delta", choice: 0, kind: "text", text: "" }
+
 /** See the file's head. */
 export class EventShaper {
   readonly #stream: boolean
+  readonly #now: () => number
+  #saidAt: number
   readonly #maxFrameBytes: () => number
   readonly #gathered = new GatheredDeltas()
   readonly #halves = new HalfCharacters()
@@ -20,8 +30,15 @@ export class EventShaper {
   #started = false
   #ended = false
 
-  constructor(options: { readonly stream: boolean; readonly maxFrameBytes: () => number }) {
+  /** `now` is the monotonic clock in milliseconds. */
+  constructor(options: {
+    readonly stream: boolean
+    readonly maxFrameBytes: () => number
+    readonly now: () => number
+  }) {
     this.#stream = options.stream
+    this.#now = options.now
+    this.#saidAt = options.now()
     this.#maxFrameBytes = options.maxFrameBytes
   }
 
@@ -82,5 +99,9 @@ export class EventShaper {
         retryable: false
       })
     }
+    const now = this.#now()
+    if (now - this.#saidAt < SIGN_OF_LIFE_MS) return
+    this.#saidAt = now
+    out.push(signOfLife)
   }
 }

@@ -2,7 +2,7 @@
 // exactly one terminal event, whatever the adapter does.
 
 import type { NodeRunEvent } from "@iop/platform-common/protocol/RunEvent"
-import { Cause, Data, Effect, Exit, Stream } from "effect"
+import { Cause, Clock, Data, Effect, Exit, Stream } from "effect"
 import { AdapterFailure, type AdapterInstance, type AdapterRun } from "./Adapter.ts"
 import { EventShaper } from "./EventShaper.ts"
 import type { RunOutbox } from "./RunOutbox.ts"
@@ -23,9 +23,14 @@ export const executeRun = (options: {
   readonly outbox: RunOutbox
   readonly maxFrameBytes: () => number
   readonly stop: () => RunStop | undefined
-}): Effect.Effect<void> => {
-  const { instance, outbox, run, stop } = options
-  const shaper = new EventShaper({ stream: run.stream, maxFrameBytes: options.maxFrameBytes })
+}): Effect.Effect<void> => Clock.clockWith((clock) => execute(options, clock))
+
+const execute = (
+  { instance, maxFrameBytes, outbox, run, stop }: Parameters<typeof executeRun>[0],
+  clock: Clock.Clock
+): Effect.Effect<void> => {
+  const now = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const shaper = new EventShaper({ stream: run.stream, maxFrameBytes, now })
 
   const room = Effect.callback<void>((resume) => {
     const withdraw = outbox.onRoom(() => resume(Effect.void))

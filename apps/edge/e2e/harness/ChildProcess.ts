@@ -96,6 +96,11 @@ export class ChildProcess {
     this.#child.stdin?.end()
   }
 
+  /** Closes this end of the child's stdout, as a reader that leaves does. */
+  closeOutput(): void {
+    this.#child.stdout?.destroy()
+  }
+
   /** Sends the signal and waits for the end. */
   async stop(signal: NodeJS.Signals, boundMs?: number): Promise<Exit & { readonly ms: number }> {
     const start = performance.now()

@@ -70,7 +70,8 @@ export const makeFakeNodes = (
       }
       child.once("error", (error) => ended(`could not be started: ${error.message}`))
       child.once("exit", (code, signal) => {
-        const last = words.trim().split("\n").at(-1) ?? ""
+        // Whoever was killed had no time for last words.
+        const last = signal === null ? (words.trim().split("\n").at(-1) ?? "") : ""
         const how = signal === null ? `ended with code ${code}` : `was killed by ${signal}`
         ended(last === "" ? how : `${how}: ${last}`)
       })

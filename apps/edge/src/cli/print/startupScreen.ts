@@ -10,11 +10,15 @@ const origin = ({ host, port }: { readonly host: string; readonly port: number }
   return name.includes(":") ? `http://[${name}]:${port}` : `http://${name}:${port}`
 }
 
-/** How this very program is called: from the sources, or from a bundle. */
-const command = (): string => {
+/** How this very program is called: from the sources, by the scripts of its package; else from a bundle. */
+const command = (words: string): string => {
   const [, program = ""] = process.argv
-  if (program.endsWith(".ts")) return "npx -y pnpm@12 --silent --filter edge edge"
-  return program.endsWith(".js") ? `node ${program}` : basename(program)
+  if (program.endsWith(".ts")) {
+    // `console` is a script of its own, which keeps the line within 80 columns.
+    const script = words.startsWith("console ") ? "" : "edge "
+    return `npx -y pnpm@12 --silent --filter edge ${script}${words}`
+  }
+  return `${program.endsWith(".js") ? `node ${program}` : basename(program)} ${words}`
 }
 
 export const startupScreen = (edge: StartedEdge, nodes: ReadonlyArray<NodeView>): string => {
@@ -38,8 +42,8 @@ export const startupScreen = (edge: StartedEdge, nodes: ReadonlyArray<NodeView>)
     "",
     "Try, in another terminal:",
     "",
-    `  ${command()} console --connect ${http}`,
-    `  ${command()} nodes --json${connect}`,
+    `  ${command(`console --connect ${http}`)}`,
+    `  ${command(`nodes --json${connect}`)}`,
     `  curl -s ${ops}/metrics`,
     "",
     "Ctrl-C stops it."

@@ -1,6 +1,8 @@
 // What a peer can do to the framing, on the real process: it ends its own link, is counted and named in the log, and
 // costs nobody else anything.
 import { readdirSync } from "node:fs"
+import { GoodbyeCode } from "@iop/platform-common/gen/iop/v1/frame_pb"
+import { RejectCode } from "@iop/platform-common/gen/iop/v1/register_pb"
 import { describe, expect, it } from "vitest"
 import { mockNodeConfig, tokenOf } from "./harness/config.ts"
 import { Random } from "./harness/Random.ts"
@@ -173,6 +175,46 @@ describe("an edge that is sent broken frames", () => {
     node.sendBytes(nested)
     await within("the end of the link", node.closed)
     expect(shared.edge.stderr.join("\n")).not.toContain("Maximum call stack")
+  })
+
+  it("FR8 an unknown or empty body is ignored and counted after registration, and malformed before it", async () => {
+    const bodies = [frameOf(Buffer.from([0x7a, 0x00])), frameOf(Buffer.from([0xa2, 0x06, 0x01, 0x00]))]
+    const count = async () => (await shared.edge.metrics()).count("iop_edge_link_unknown_bodies_total")
+    const before = await count()
+    const node = await shared.node("tower")
+    for (const body of bodies) node.sendBytes(body)
+    await eventually("both to be counted", async () => (await count()) === before + bodies.length)
+    expect(node.end).toBeUndefined()
+    for (const body of bodies) {
+      const stranger = await connect()
+      stranger.sendBytes(body)
+      const { result } = await stranger.take("registerResponse")
+      expect(result.case === "rejected" && result.value.code).toBe(RejectCode.MALFORMED)
+      await within("the end of the link", stranger.closed)
+    }
+  })
+
+  it("FR11 a string that is no UTF-8 ends the link, and no replacement character is shown to anybody", async () => {
+    const frame = nodeFrame({
+      case: "runEvent",
+      value: {
+        handle: 1,
+        seq: 1,
+        event: { case: "delta", value: { content: { case: "text", value: "abcd" } } }
+      }
+    })
+    frame.write("\xff\xfe", frame.indexOf("abcd"), "latin1")
+    const node = await shared.node("tower")
+    node.sendBytes(frame)
+    expect((await node.take("goodbye")).code).toBe(GoodbyeCode.PROTOCOL_ERROR)
+    await within("the end of the link", node.closed)
+  })
+
+  it("FR13 a frame that only the edge may send is no frame of a node", async () => {
+    // EdgeFrame { ping { nonce: 1 } }
+    const ping = frameOf(Buffer.from([0x8a, 0x01, 0x02, 0x08, 0x01]))
+    await endsWith("wrong_direction", (node) => node.sendBytes(ping), true)
+    await endsWith("wrong_direction", (node) => node.sendBytes(ping), false)
   })
 
   it("FR12 mutated frames over fresh links do no harm and leave no descriptor behind", async () => {

@@ -210,3 +210,20 @@ describe("an edge that is gone and comes back", () => {
     expect(stream.text).toBe("still here")
   })
 })
+
+describe("an edge whose log nobody reads any more", () => {
+  it.each(["stdout", "stderr"] as const)("ED7 goes on serving when its %s has gone away", async (stream) => {
+    const edge = await start()
+    edge.closeOutput(stream)
+    const node = await edge.node(cleanup, tower)
+    node.onRun = (run) => run.answer("still here")
+    // Several lines of log, so that writing them has failed before the last run.
+    for (let i = 0; i < 5; i++) {
+      const served = await edge.admin.stream(submission)
+      await served.finish()
+      expect(served.text).toBe("still here")
+    }
+    expect(edge.exit).toBeUndefined()
+    expect(await edge.stop("SIGTERM")).toMatchObject({ code: 0 })
+  })
+})

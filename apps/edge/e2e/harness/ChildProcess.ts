@@ -96,9 +96,9 @@ export class ChildProcess {
     this.#child.stdin?.end()
   }
 
-  /** Closes this end of the child's stdout, as a reader that leaves does. */
-  closeOutput(): void {
-    this.#child.stdout?.destroy()
+  /** Closes this end of a pipe of the child, as a reader that leaves does. */
+  closeOutput(stream: "stdout" | "stderr" = "stdout"): void {
+    this.#child[stream]?.destroy()
   }
 
   /** Sends the signal and waits for the end. */

@@ -77,6 +77,8 @@ export class RawNode {
   /** Whether pings are answered at once. */
   answersPings = true
   pings = 0
+  /** The boot id that it last registered with. */
+  bootId: Uint8Array = Buffer.alloc(0)
   /** What the edge said when it accepted this node. */
   accepted: RegisterAccepted | undefined
   /** Called with each run that the edge sends; without it runs wait for `nextRun`. */
@@ -148,7 +150,8 @@ export class RawNode {
 
   /** Sends the RegisterRequest and waits for the answer, whatever it is. */
   async handshake(options: RegisterOptions): Promise<RegisterResponse> {
-    this.send(registerBody(options))
+    this.bootId = options.bootId ?? randomBytes(16)
+    this.send(registerBody({ ...options, bootId: this.bootId }))
     const response = await this.take("registerResponse")
     if (response.result.case === "accepted") this.accepted = response.result.value
     return response

@@ -42,13 +42,16 @@ class Link:
 
     def send(self, frame):
         """Queues data: RegisterRequest, NodeStatus, RunEvent."""
-        self.data.append(wire.encode(frame))
-        self.wake.set()
+        self.queue(self.data, frame)
 
     def send_first(self, frame):
         """Queues control, which overtakes data: Pong."""
-        self.control.append(wire.encode(frame))
-        self.wake.set()
+        self.queue(self.control, frame)
+
+    def queue(self, frames, frame):
+        if not self.finishing:  # nothing follows a Goodbye (R-LINK-4)
+            frames.append(wire.encode(frame))
+            self.wake.set()
 
     def finish(self, goodbye):
         """Sends the Goodbye after everything queued and ends our side; read() goes on until the edge ends its own."""

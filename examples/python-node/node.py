@@ -25,7 +25,7 @@ REGISTER_FRAME, HELD_RUNS = 65_536, 4_096  # limits of the RegisterRequest
 DIAL, ANSWER = 10, 10  # seconds
 STABLE = 10  # seconds of a link after which the backoff begins again
 HOLD = 120  # seconds that runs are held without a link
-DRAIN = 30_000  # milliseconds, where the edge says 0
+DRAIN = 30_000  # milliseconds, where the configuration says 0
 LAST_ACKS = 5  # seconds that the edge has to acknowledge the last events before our Goodbye
 
 
@@ -94,8 +94,8 @@ class Node:
             ended = Ended("lost", "the link to the edge was lost")
             while (frame := await link.read()) is not None:
                 if goodbye := self.take(frame):
-                    code, words = frame_pb2.GoodbyeCode.Name(goodbye.code) if goodbye.code <= 5 else goodbye.code, goodbye.message
-                    ended = Ended(f"goodbye {code}", f"the edge ended the link: {words} ({code})")
+                    text = f"the edge ended the link: {goodbye.message} (code {goodbye.code})"
+                    ended = Ended(f"goodbye {goodbye.code}", text)
                     break
         except wire.BrokenRule as error:
             ended = Ended("broken rule", f"the edge broke the protocol: {error}")
@@ -234,9 +234,9 @@ class Node:
     # Drain and stop
 
     def finish(self, timeout_ms, why):
-        """Ends the runs, says Goodbye. The session ends when the edge closes."""
+        """Ends the runs and says Goodbye, while the link is read on. The session ends when the edge closes."""
         if not self.finishing:
-            self.finishing = asyncio.ensure_future(self.finish_runs(self.link, (timeout_ms or DRAIN) / 1000, why))
+            self.finishing = asyncio.ensure_future(self.finish_runs(self.link, timeout_ms / 1000, why))
 
     async def finish_runs(self, link, timeout, why):
         await self.until(lambda: all(run.ended for run in self.runs.values()), timeout)
@@ -262,7 +262,7 @@ class Node:
         self.stopping = True
         log("stopping: no new runs")
         self.report()
-        self.finish(self.config.runtime.drain_timeout_ms, "asked to stop")
+        self.finish(self.config.runtime.drain_timeout_ms or DRAIN, "asked to stop")
 
 
 def log(text):

@@ -20,11 +20,14 @@ export const requirePython = (): void => {
 }
 
 export class PythonNode extends ChildProcess {
-  constructor(cleanup: AsyncDisposableStack, options: { readonly edge: Address; readonly token: string }) {
+  constructor(
+    cleanup: AsyncDisposableStack,
+    options: { readonly edge: Address; readonly token: string; readonly args?: ReadonlyArray<string> }
+  ) {
     super(cleanup, {
       name: "the Python node",
       executable: python,
-      args: ["node.py", "--edge", `${options.edge.host}:${options.edge.port}`],
+      args: ["node.py", "--edge", `${options.edge.host}:${options.edge.port}`, ...(options.args ?? [])],
       env: { IOP_NODE_TOKEN: options.token },
       cwd: folder
     })

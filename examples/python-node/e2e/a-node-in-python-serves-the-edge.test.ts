@@ -1,5 +1,7 @@
 // The node that was written from proto/README.md alone, against the real edge: what works here is what the page says.
 
+import { makeTestCertificates } from "@iop/proto-socket/testing/certificates"
+import { Effect } from "effect"
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { ChaosProxy } from "../../../apps/edge/e2e/harness/ChaosProxy.ts"
 import { type ConfigSection, mockNodeConfig, tokenOf } from "../../../apps/edge/e2e/harness/config.ts"
@@ -29,10 +31,10 @@ beforeEach(() => {
 afterEach(() => cleanup.disposeAsync())
 
 /** The edge with this node in its configuration. */
-const startEdge = (sections: { link?: ConfigSection; port?: number } = {}) =>
+const startEdge = (sections: { link?: ConfigSection; port?: number; tls?: ConfigSection } = {}) =>
   EdgeProcess.start(cleanup, {
     nodes: [snake],
-    listen: { nodes: { port: sections.port ?? 0 } },
+    listen: { nodes: { port: sections.port ?? 0, ...(sections.tls && { tls: sections.tls }) } },
     link: { resume_grace: "20s", ...sections.link },
     runs: { cancel_timeout: "5s" }
   })
@@ -161,6 +163,32 @@ describe("a node in Python", () => {
     expect((await run.finish()).type).toBe("completed")
     expect(node.exit).toBeUndefined()
   })
+
+  it("does not disturb the process that already uses its token, and takes its place once that is gone", async () => {
+    const edge = await startEdge()
+    const first = await startNode(edge)
+    const second = new PythonNode(cleanup, { edge: edge.nodes, token: tokenOf("snake") })
+    await second.said(/rejected this node: node snake is connected from .+; dialling again/)
+    await first.stop("SIGTERM")
+    await second.said(/^registered as snake/)
+    expect(first.lines(/^registered as snake/)).toHaveLength(1)
+  })
+
+  it("dials with TLS, and tells an edge that it cannot verify nothing", () =>
+    Effect.gen(function* () {
+      const { caFile, server } = yield* makeTestCertificates
+      yield* Effect.promise(async () => {
+        const edge = await startEdge({ tls: { cert_file: server.certFile, key_file: server.keyFile } })
+        const dial = { edge: edge.nodes, token: tokenOf("snake") }
+        const careful = new PythonNode(cleanup, { ...dial, args: ["--tls"] })
+        await careful.said(/cannot reach the edge .*CERTIFICATE_VERIFY_FAILED/i)
+        const node = new PythonNode(cleanup, { ...dial, args: ["--ca", caFile] })
+        await edge.admin.untilNode("snake", "routable")
+        const run = await edge.admin.stream(count("2"))
+        expect((await run.finish()).type).toBe("completed")
+        expect(await node.stop("SIGTERM")).toMatchObject({ code: 0 })
+      })
+    }).pipe(Effect.scoped, Effect.runPromise))
 
   it("shows why it was rejected, and goes on trying", async () => {
     const edge = await startEdge()

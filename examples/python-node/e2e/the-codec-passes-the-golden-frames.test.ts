@@ -7,7 +7,7 @@ import { folder, python, requirePython } from "./PythonNode.ts"
 const result = spawnSync(python, ["-m", "unittest", "-v"], { cwd: folder, encoding: "utf8" })
 // `test_name (module.Class) ... ok`; the protobuf library may write a complaint of its own before the outcome.
 const outcomes = [
-  ...result.stderr.matchAll(/^(test_\w+) \(\S+\) \.\.\.[^]*?\b(ok|FAIL|ERROR|skipped.*)$/gm)
+  ...result.stderr.matchAll(/^(test_\w+) \(\S+\) \.\.\.[\s\S]*?\b(ok|FAIL|ERROR|skipped.*)$/gm)
 ]
 
 describe("the codec of the Python node", () => {

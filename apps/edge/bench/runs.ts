@@ -1,7 +1,7 @@
 // What a run costs inside the edge, without sockets: selection, a whole one-token run, and the relay. Run with
 // `pnpm bench`; figures differ between machines, ratios hold.
 import { chatInput } from "@iop/platform-common/protocol/runInputText"
-import { Effect, Logger } from "effect"
+import { Effect, Layer, Logger } from "effect"
 import { NodeRegistry } from "../src/node/NodeRegistry.ts"
 import { select } from "../src/node/selection.ts"
 import { RunService } from "../src/run/RunService.ts"
@@ -87,5 +87,5 @@ const quiet = fixture(
   { runWindowBytes: 262_144, relay: { logBytes: 1 << 20, consumerMs: 30_000 } }
 )
 await Effect.runPromise(
-  Effect.andThen(dispatch, relay).pipe(Effect.provide(quiet), Effect.provide(Logger.layer([])))
+  Effect.andThen(dispatch, relay).pipe(Effect.provide(Layer.mergeAll(quiet, Logger.layer([]))))
 )

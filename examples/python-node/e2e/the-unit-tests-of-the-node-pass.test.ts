@@ -1,4 +1,5 @@
-// The unit tests of the node, each as a test of its own: its codec against the golden frames of proto/testdata.
+// The unit tests of the node, each as a test of its own: its codec against the golden frames of proto/testdata, and the
+// window and resumption of a run.
 
 import { spawnSync } from "node:child_process"
 import { beforeAll, describe, expect, it } from "vitest"
@@ -10,7 +11,7 @@ const outcomes = [
   ...result.stderr.matchAll(/^(test_\w+) \(\S+\) \.\.\.[\s\S]*?\b(ok|FAIL|ERROR|skipped.*)$/gm)
 ]
 
-describe("the codec of the Python node", () => {
+describe("the Python node without an edge", () => {
   beforeAll(requirePython)
 
   it("runs its unit tests, all of them", () => {

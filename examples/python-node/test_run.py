@@ -85,11 +85,12 @@ class Window(unittest.IsolatedAsyncioTestCase):
         self.assertEqual({event.handle for event in second.events}, {900})
         self.assertLessEqual(sum(frame.ByteSize() for frame in second.frames), WINDOW)
 
-    async def test_the_terminal_event_waits_for_no_room_and_nothing_follows_it(self):
+    async def test_the_terminal_event_is_kept_without_room_sent_with_it_and_nothing_follows_it(self):
         await self.start()
-        self.run_.stop(cancelled=run_event_pb2.Cancelled(reason="enough"))
+        self.run_.stop(cancelled=run_event_pb2.Cancelled(reason="enough" * 10))
         self.run_.end(completed=run_event_pb2.Completed())
         last = self.run_.last
+        self.assertEqual(self.link.seqs, list(range(1, last)))
         self.run_.acknowledge(last - 1)
         await self.settle()
         self.assertEqual(self.link.events[-1].WhichOneof("event"), "cancelled")

@@ -224,10 +224,12 @@ class Session {
       case "ping":
         this.#connection?.send(encodePong(frame.nonce), "control")
         return
-      case "run_request":
-        if (runs.has(frame.value.handle)) this.#breakOff(`handle ${frame.value.handle} was used twice`)
-        else this.#owner.onRunRequest(frame.value)
+      case "run_request": {
+        const conflict = runs.conflictOf(frame.value)
+        if (conflict === undefined) this.#owner.onRunRequest(frame.value)
+        else this.#breakOff(conflict)
         return
+      }
       case "run_cancel":
         runs.cancel(frame.handle, frame.reason === "" ? "the edge cancelled the run" : frame.reason)
         return

@@ -122,9 +122,16 @@ export class RunTable {
     )
   }
 
-  /** Whether a run of this link has the handle. */
-  has(handle: number): boolean {
-    return this.#byHandle.has(handle)
+  /** Why a request cannot be for a new run: its handle or its run and attempt are taken (R-RUN-10). */
+  conflictOf({ attempt, handle, runId }: RunRequest): string | undefined {
+    if (handle === 0) return "a run was given handle 0"
+    if (this.#byHandle.has(handle)) return `handle ${handle} was used twice`
+    for (const run of this.#runs) {
+      if (run.runId === runId && run.attempt === attempt && !run.forgotten) {
+        return `attempt ${attempt} of run ${runId} was given twice`
+      }
+    }
+    return undefined
   }
 
   /** Answers a run that this node does not take. */

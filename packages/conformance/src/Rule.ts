@@ -5,11 +5,17 @@
 export interface Check<Trial> {
   /** What the peer does, as the end of a sentence. */
   readonly name: string
-  /** Takes longer than ten seconds by the rule itself; left out unless asked for. */
-  readonly slow?: boolean
+  /**
+   * Left out unless asked for: `slow` takes longer than ten seconds by the rule itself; `strict` is about something
+   * that a node may leave to its protobuf library.
+   */
+  readonly extra?: Extra
   /** Throws `RuleBroken` or `NotTestable`. Bounded in time by its waits. */
   readonly run: (trial: Trial) => Promise<void>
 }
+
+/** Kinds of checks that are left out unless asked for. */
+export type Extra = "slow" | "strict"
 
 /** A rule with its checks; ids are those of proto/README.md. */
 export type Rule<Trial> =

@@ -1,6 +1,6 @@
 // Runs the checks of rules, one after the other, and says how each rule came out.
 import { NotTestable, RuleBroken } from "./outcomes.ts"
-import type { Check, Rule, RuleResult } from "./Rule.ts"
+import type { Check, Extra, Rule, RuleResult } from "./Rule.ts"
 
 /** What is to be run. */
 export interface JudgeOptions<Trial> {
@@ -9,14 +9,19 @@ export interface JudgeOptions<Trial> {
   readonly trial: (cleanup: AsyncDisposableStack) => Trial | Promise<Trial>
   /** Beginnings of ids, such as R-REG or R-FRAME-3; without any all rules. */
   readonly only: ReadonlyArray<string>
-  /** Whether checks that take longer than ten seconds are run. */
-  readonly slow: boolean
+  /** Which checks are run besides the usual ones. */
+  readonly extras: ReadonlyArray<Extra>
   /** Called with each result as it comes. */
   readonly onResult: (result: RuleResult) => void
 }
 
 /** No check waits longer, in milliseconds, whatever its waits add up to. */
 const CHECK_BOUND_MS = 150_000
+
+const whyExtra: Readonly<Record<Extra, string>> = {
+  slow: "takes long, add --slow",
+  strict: "a node may leave it to its library, add --strict"
+}
 
 type Outcome = { readonly kind: "ok" | "failed" | "left_out"; readonly detail: string }
 
@@ -49,8 +54,8 @@ const matches = (id: string, start: string): boolean =>
   id === start || id.startsWith(`${start.replace(/-$/, "")}-`)
 
 const runCheck = async <Trial>(check: Check<Trial>, options: JudgeOptions<Trial>): Promise<Outcome> => {
-  if (check.slow === true && !options.slow) {
-    return { kind: "left_out", detail: `${check.name}: takes long, add --slow` }
+  if (check.extra !== undefined && !options.extras.includes(check.extra)) {
+    return { kind: "left_out", detail: `${check.name}: ${whyExtra[check.extra]}` }
   }
   const cleanup = new AsyncDisposableStack()
   let outcome: Outcome

@@ -63,7 +63,19 @@ test("the edge breaks no rule", { timeout: 300_000 }, async () => {
 
 test("the bundled fake node breaks no rule", { timeout: 300_000 }, async () => {
   const ran = await conformance(
-    ["--listen", "0", "--patience", "15", "--json", "--", process.execPath, MOCK_NODE, "--edge", "{edge}"],
+    [
+      "--listen",
+      "0",
+      "--patience",
+      "15",
+      "--json",
+      "--strict",
+      "--",
+      process.execPath,
+      MOCK_NODE,
+      "--edge",
+      "{edge}"
+    ],
     { IOP_NODE_TOKEN: TOKEN }
   )
   const report = JSON.parse(ran.stdout) as {

@@ -28,7 +28,7 @@ export const judgeEdge = async (
   return judge({
     rules: edgeRules,
     only,
-    slow: true,
+    extras: ["slow"],
     trial: (stack) => new EdgeTrial(subject, stack),
     onResult: () => undefined
   })
@@ -59,7 +59,7 @@ export const judgeNode = async (
   return judge({
     rules: nodeRules,
     only,
-    slow: false,
+    extras: ["strict"],
     trial: (stack) => new NodeTrial(node, stack),
     onResult: () => undefined
   })

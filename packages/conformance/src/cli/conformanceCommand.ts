@@ -5,7 +5,7 @@ import { Argument, Command, Flag } from "effect/cli"
 import { judge } from "../judge.ts"
 import { NotTestable } from "../outcomes.ts"
 import { Admin } from "../peer/Admin.ts"
-import type { RuleResult } from "../Rule.ts"
+import type { Extra, RuleResult } from "../Rule.ts"
 import { edgeRules } from "../rules/edge/edgeRules.ts"
 import { nodeRules } from "../rules/node/nodeRules.ts"
 import { type Address, parseAddress } from "../trial/Address.ts"
@@ -84,6 +84,12 @@ const flags = {
     Flag.withDescription("also the checks that take 10 s to 60 s by the rules themselves"),
     Flag.withDefault(false)
   ),
+  strict: Flag.Boolean("strict").pipe(
+    Flag.withDescription(
+      "with --listen: also the checks of bytes that a node may leave to its protobuf library"
+    ),
+    Flag.withDefault(false)
+  ),
   patience: Flag.Int("patience").pipe(
     Flag.withMetavar("SECONDS"),
     Flag.withDescription("how long the other side may take to answer"),
@@ -108,7 +114,7 @@ interface Input {
   readonly flood: string
   readonly adapterConfig: string | undefined
   readonly only: ReadonlyArray<string>
-  readonly slow: boolean
+  readonly extras: ReadonlyArray<Extra>
   readonly patienceMs: number
   readonly json: boolean
   readonly command: ReadonlyArray<string>
@@ -137,7 +143,7 @@ export const conformanceCommand = Command.make("conformance", flags, (given) =>
         flood: given.flood,
         adapterConfig: Option.getOrUndefined(given.adapterConfig),
         only: given.only,
-        slow: given.slow,
+        extras: [...(given.slow ? (["slow"] as const) : []), ...(given.strict ? (["strict"] as const) : [])],
         patienceMs: given.patience * 1000,
         json: given.json,
         command: given.command

@@ -170,6 +170,33 @@ export const flow: ReadonlyArray<Rule<EdgeTrial>> = [
         }
       }
     ]
+  },
+  {
+    id: "R-FLOW-5",
+    title: "only events that came are acknowledged",
+    checks: [
+      {
+        name: "every acknowledgement of a run is for a seq that was sent",
+        run: async (trial) => {
+          const peer = await trial.ready()
+          const submitted = await trial.submit(peer)
+          submitted.run.send(started)
+          for (let count = 0; count < 5; count += 1) {
+            submitted.run.send(text("x".repeat(1000)))
+            const acked = await submitted.run.acknowledged(submitted.run.lastSeq)
+            expectSame("the acknowledged seq", submitted.run.lastSeq, acked)
+          }
+          submitted.run.send(completed)
+          expectSame("the run", "completed", (await trial.ended(submitted)).phase)
+          const { handle, lastSeq } = submitted.run
+          for (const { body } of peer.received) {
+            if (body.case !== "runAck") continue
+            expectSame("the handle of an acknowledgement", handle, body.value.handle)
+            expect(body.value.seq <= lastSeq, `a seq of at most ${lastSeq}`, () => String(body.value.seq))
+          }
+        }
+      }
+    ]
   }
 ]
 

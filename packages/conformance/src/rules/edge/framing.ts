@@ -258,7 +258,7 @@ export const framing: ReadonlyArray<Rule<EdgeTrial>> = [
     checks: [
       {
         name: "a link that only drips bytes of a frame is ended by the heartbeat",
-        slow: true,
+        extra: "slow",
         run: async (trial) => dripsToDeath(trial)
       }
     ]

@@ -24,7 +24,7 @@ export const heartbeat: ReadonlyArray<Rule<EdgeTrial>> = [
       },
       {
         name: "a link without a frame is ended with Goodbye HEARTBEAT, and not before its time",
-        slow: true,
+        extra: "slow",
         run: async (trial) => {
           const peer = await trial.register()
           peer.answersPings = false
@@ -44,7 +44,7 @@ export const heartbeat: ReadonlyArray<Rule<EdgeTrial>> = [
       },
       {
         name: "any complete frame is life",
-        slow: true,
+        extra: "slow",
         run: async (trial) => {
           const peer = await trial.register()
           peer.answersPings = false

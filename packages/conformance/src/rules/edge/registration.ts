@@ -278,5 +278,21 @@ export const registration: ReadonlyArray<Rule<EdgeTrial>> = [
     id: "R-REG-11",
     title: "a draining edge answers DRAINING",
     notTestable: "the edge would have to be stopping, and nothing can be judged after that"
+  },
+  {
+    id: "R-REG-12",
+    title: "the first frame of the edge is a RegisterResponse with a result, and the only one",
+    checks: [
+      {
+        name: "after an accepted registration",
+        run: async (trial) => {
+          const peer = await trial.register()
+          await trial.alive(peer, "a registered link")
+          const kinds = peer.received.map(({ body }) => body.case ?? "none")
+          expectSame("the first frame of the edge", "registerResponse", kinds[0] ?? "none")
+          expectSame("RegisterResponses", 1, kinds.filter((kind) => kind === "registerResponse").length)
+        }
+      }
+    ]
   }
 ]

@@ -245,5 +245,31 @@ export const runs: ReadonlyArray<Rule<EdgeTrial>> = [
         }
       }
     ]
+  },
+  {
+    id: "R-RUN-10",
+    title: "handles are larger than 0 and new, runs and attempts too",
+    checks: [
+      {
+        name: "of four runs on a link, two of them over",
+        run: async (trial) => {
+          const peer = await trial.ready()
+          const submitted = []
+          for (let count = 0; count < 4; count += 1) {
+            const one = await trial.submit(peer)
+            if (count < 2) {
+              one.run.send(started, completed)
+              await trial.ended(one)
+            }
+            submitted.push(one.run.request)
+          }
+          const handles = new Set(submitted.map(({ handle }) => handle))
+          expectSame("different handles", submitted.length, handles.size)
+          expect(!handles.has(0), "handles larger than 0", () => "0")
+          const names = new Set(submitted.map(({ attempt, runId }) => `${runId}/${attempt}`))
+          expectSame("different runs", submitted.length, names.size)
+        }
+      }
+    ]
   }
 ]

@@ -187,6 +187,34 @@ export const flow: ReadonlyArray<Rule<NodeTrial>> = [
         }
       }))
     ]
+  },
+  {
+    id: "R-FLOW-5",
+    title: "an acknowledgement of what was not sent ends the link, one of an unknown handle is ignored",
+    checks: [
+      {
+        name: "an event that was not sent",
+        run: async (trial) => {
+          const { peer } = await trial.link()
+          const run = await blocked(trial, peer)
+          run.ack(run.lastSeq + 1_000_000)
+          await peer.ended("the end of the link after an acknowledgement of what was not sent")
+        }
+      },
+      {
+        name: "unknown handles are ignored",
+        run: async (trial) => {
+          const { peer } = await trial.link()
+          peer.send({ case: "runAck", value: { handle: 0xffff_fff0, seq: 5 } })
+          await peer.pong("a Pong after an acknowledgement of an unknown handle")
+          const run = trial.run(peer, "echo")
+          await run.completed()
+          // The node has forgotten it by now.
+          run.ack(run.lastSeq)
+          await peer.pong("a Pong after an acknowledgement of a run that is over")
+        }
+      }
+    ]
   }
 ]
 

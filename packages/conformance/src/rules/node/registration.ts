@@ -2,7 +2,7 @@
 import { GoodbyeCode } from "@iop/platform-common/gen/iop/v1/frame_pb"
 import { RejectCode } from "@iop/platform-common/gen/iop/v1/register_pb"
 import { expect, expectSame, NotTestable } from "../../outcomes.ts"
-import type { EdgePeer } from "../../peer/EdgePeer.ts"
+import type { EdgeBody, EdgePeer } from "../../peer/EdgePeer.ts"
 import { describe, nameOf } from "../../peer/Peer.ts"
 import type { Check, Rule } from "../../Rule.ts"
 import type { NodeTrial } from "../../trial/NodeTrial.ts"
@@ -93,14 +93,12 @@ export const registration: ReadonlyArray<Rule<NodeTrial>> = [
     title: "one RegisterRequest per link",
     checks: [
       {
-        name: "no other follows, and a second RegisterResponse ends the link",
+        name: "no other follows",
         run: async (trial) => {
           const { peer } = await trial.link()
           await peer.pong("a node that answers a Ping")
           const requests = peer.received.filter(({ body }) => body.case === "registerRequest").length
           expectSame("RegisterRequests", 1, requests)
-          peer.send({ case: "registerResponse", value: { result: { case: "accepted", value: {} } } })
-          await peer.ended("the end of the link after a second RegisterResponse")
         }
       }
     ]
@@ -192,14 +190,48 @@ export const registration: ReadonlyArray<Rule<NodeTrial>> = [
     id: "R-REG-11",
     title: "a node comes back to an edge that was draining",
     checks: [retries(RejectCode.DRAINING)]
+  },
+  {
+    id: "R-REG-12",
+    title: "another first frame than a RegisterResponse ends the link, and so does a second one",
+    checks: [
+      notFirst("a Ping first", { case: "ping", value: { nonce: 1 } }),
+      notFirst("a RunRequest first", {
+        case: "runRequest",
+        value: { runId: "early", attempt: 1, handle: 1 }
+      }),
+      notFirst("a RegisterResponse without a result", { case: "registerResponse", value: {} }),
+      {
+        name: "a second RegisterResponse",
+        run: async (trial) => {
+          const { peer } = await trial.link()
+          peer.send({ case: "registerResponse", value: { result: { case: "accepted", value: {} } } })
+          await peer.ended("the end of the link after a second RegisterResponse")
+        }
+      }
+    ]
   }
 ]
+
+/** A node that closes for this body in place of the answer, and dials again. */
+function notFirst(name: string, body: EdgeBody): Check<NodeTrial> {
+  return {
+    name,
+    run: async (trial) => {
+      const peer = await trial.dial()
+      await peer.request()
+      peer.send(body)
+      await peer.ended(`${name}: the end of the link`)
+      await (await trial.redial()).request()
+    }
+  }
+}
 
 /** A node that asks again after a rejection for good, but slowly. */
 function retriesSlowly(code: RejectCode): Check<NodeTrial> {
   return {
     name: `${nameOf(RejectCode, code)} is retried slowly`,
-    slow: true,
+    extra: "slow",
     run: async (trial) => {
       const peer = await trial.dial()
       await peer.request()

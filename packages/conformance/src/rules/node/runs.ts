@@ -230,5 +230,63 @@ export const runs: ReadonlyArray<Rule<NodeTrial>> = [
         }
       }
     ]
+  },
+  {
+    id: "R-RUN-10",
+    title: "a handle that is 0 or not new, or a run that is not, ends the link",
+    checks: [
+      wrongRun("handle 0", (first) => ({ runId: `${first.runId}-other`, attempt: 1, handle: 0 })),
+      wrongRun("a handle that is in use", (first) => ({
+        runId: `${first.runId}-other`,
+        attempt: 1,
+        handle: first.handle
+      })),
+      wrongRun("a run and an attempt that the node has", (first) => ({
+        runId: first.runId,
+        attempt: first.attempt,
+        handle: first.handle + 1
+      })),
+      {
+        name: "another attempt of a run is another run",
+        run: async (trial) => {
+          const { peer } = await trial.link()
+          const first = trial.run(peer, "echo")
+          await first.completed()
+          const second = peer.run({
+            runId: first.runId,
+            attempt: 2,
+            adapter: trial.host.node.adapter.name,
+            target: trial.host.node.targets.echo,
+            input
+          })
+          await second.completed()
+        }
+      }
+    ]
   }
 ]
+
+/** A node that closes for this RunRequest, while it has another run. */
+function wrongRun(
+  name: string,
+  request: (first: EdgeRun) => { readonly runId: string; readonly attempt: number; readonly handle: number }
+): Check<NodeTrial> {
+  return {
+    name,
+    run: async (trial) => {
+      const { peer } = await trial.link()
+      const first = trial.run(peer, "flood", { acknowledges: false })
+      await first.until("a first event", () => first.events[0])
+      peer.send({
+        case: "runRequest",
+        value: {
+          ...request(first),
+          adapter: trial.host.node.adapter.name,
+          target: trial.host.node.targets.echo,
+          input
+        }
+      })
+      await peer.ended(`${name}: the end of the link`)
+    }
+  }
+}

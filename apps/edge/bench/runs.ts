@@ -87,5 +87,5 @@ const quiet = fixture(
   { runWindowBytes: 262_144, relay: { logBytes: 1 << 20, consumerMs: 30_000 } }
 )
 await Effect.runPromise(
-  Effect.andThen(dispatch, relay).pipe(Effect.provide(Layer.mergeAll(quiet, Logger.layer([]))))
+  Effect.andThen(dispatch, relay).pipe(Effect.provide(Layer.provideMerge(quiet, Logger.layer([]))))
 )

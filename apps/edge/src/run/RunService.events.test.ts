@@ -70,6 +70,23 @@ describe("the event stream", () => {
     }).pipe(Effect.provide(fixture([record("a")])))
   )
 
+  it.effect("waits with one alarm for all small acknowledgements, however many events come", () =>
+    Effect.gen(function* () {
+      const link = join(yield* NodeRegistry, "a")
+      const { reader } = yield* submit()
+      yield* submit()
+      for (const sent of link.sent) link.say(sent, started)
+      for (let i = 0; i < 20; i++) for (const sent of link.sent) link.say(sent, text("x"))
+      read(reader)
+      const before = link.acks.length
+      yield* TestClock.adjust("100 millis")
+      // One for each run, and nothing is left to be acknowledged.
+      assert.strictEqual(link.acks.length, before + 2)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(link.acks.length, before + 2)
+    }).pipe(Effect.provide(fixture([record("a")])))
+  )
+
   it.effect("EV7 nothing follows the end", () =>
     Effect.gen(function* () {
       const link = join(yield* NodeRegistry, "a")

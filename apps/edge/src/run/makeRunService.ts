@@ -186,8 +186,8 @@ export const makeRunService = (
     },
     slowConsumer: (run) => observer.slowConsumer(run.snapshot()),
     acknowledgeLater: (attempt) => {
+      if (unacknowledged.size === 0) timers.after(LATE_ACK_MS, acknowledgeAll)
       unacknowledged.add(attempt)
-      if (unacknowledged.size === 1) timers.after(LATE_ACK_MS, acknowledgeAll)
     },
     duplicate: (_run, attempt) => observer.duplicateEvent(attempt.claim.entry.record.alias)
   }

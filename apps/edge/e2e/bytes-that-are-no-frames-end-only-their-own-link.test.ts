@@ -5,8 +5,10 @@ import { GoodbyeCode } from "@iop/platform-common/gen/iop/v1/frame_pb"
 import { RejectCode } from "@iop/platform-common/gen/iop/v1/register_pb"
 import { describe, expect, it } from "vitest"
 import { mockNodeConfig, tokenOf } from "./harness/config.ts"
+import { mutateFrame } from "./harness/mutateFrame.ts"
 import { Random } from "./harness/Random.ts"
 import { frameOf, type NodeBody, nodeFrame, RawNode, registerBody } from "./harness/RawNode.ts"
+import { type EventInit, textEvent } from "./harness/RawRun.ts"
 import { useEdge } from "./harness/useEdge.ts"
 import { eventually, inParallel, within } from "./harness/waiting.ts"
 
@@ -246,46 +248,63 @@ describe("an edge that is sent broken frames", () => {
       }
     ] satisfies ReadonlyArray<NodeBody>
     const frames = golden.map(nodeFrame)
-    const mutate = (frame: Buffer): Buffer => {
-      const payload = Buffer.from(frame.subarray(4))
-      switch (random.below(4)) {
-        case 0:
-          for (let i = 0; i <= random.below(4); i++)
-            payload[random.below(payload.length)]! ^= 1 << random.below(8)
-          return frameOf(payload)
-        case 1: {
-          const at = random.below(payload.length)
-          const shorter = Buffer.concat([payload.subarray(0, at), payload.subarray(at + 1)])
-          return shorter.length === 0 ? header(0) : frameOf(shorter)
-        }
-        case 2: {
-          const other = random.pick(frames).subarray(4)
-          return frameOf(
-            Buffer.concat([
-              payload.subarray(0, random.below(payload.length) + 1),
-              other.subarray(random.below(other.length))
-            ])
-          )
-        }
-        default: {
-          const whole = Buffer.from(frame)
-          whole[random.below(whole.length)]! ^= 1 << random.below(8)
-          return whole
-        }
-      }
-    }
     const descriptors = () => readdirSync(`/proc/${shared.edge.pid}/fd`).length
     const before = descriptors()
     let sent = 0
-    await inParallel(Array.from({ length: 600 }), 8, async () => {
+    await inParallel(Array.from({ length: 3000 }), 8, async () => {
       const node = await connect()
       if (random.next() < 0.7) node.send(register)
-      for (let i = 0; i < 40; i++) node.sendBytes(mutate(random.pick(frames)))
-      sent += 40
+      for (let i = 0; i < 10; i++) node.sendBytes(mutateFrame(random.pick(frames), frames, random))
+      sent += 10
       node.close()
       await within("the end of the link", node.closed, 10_000)
     })
-    expect(sent).toBe(24_000)
+    expect(sent).toBe(30_000)
     await eventually("all descriptors to be given back", () => descriptors() <= before + 2)
+  })
+
+  it("FR12 mutated events of a run that goes on end it exactly once, whatever they say", async () => {
+    const random = new Random(1212)
+    const bootId = random.bytes(16)
+    const offers = { mock: ["echo"] }
+    const options = { id: "fuzz", token: tokenOf("fuzz"), bootId, offers }
+    const ends = new Map<string, number>()
+    for (let i = 0; i < 400; i++) {
+      const node = await shared.edge.node(shared.cleanup, options)
+      const stream = await shared.edge.admin.stream({
+        adapter: "mock",
+        target: "echo",
+        prompt: "x"
+      })
+      const run = await node.nextRun()
+      run.onCancel = () => run.stopped()
+      run.started().delta("whole ")
+      const next: ReadonlyArray<EventInit> = [
+        textEvent("and sound"),
+        { case: "usage", value: { inputTokens: 3, outputTokens: 70_000 } },
+        { case: "completed", value: { finishReason: 1, choiceFinishReasons: { 1: 2 } } },
+        { case: "failed", value: { code: 1, message: "out of memory", retryable: true } }
+      ]
+      const frames = next.map((event) =>
+        nodeFrame({ case: "runEvent", value: { handle: run.handle, seq: 3, event } })
+      )
+      node.sendBytes(mutateFrame(random.pick(frames), frames, random))
+      // Whatever became of that: this is the end of the run, or a number that does not fit and ends it too.
+      run.forge(3, { case: "completed", value: { finishReason: 1 } })
+      run.forge(4, { case: "completed", value: { finishReason: 1 } })
+      // The edge has read all that when it answers this.
+      await shared.edge.admin.status("/healthz")
+      // A new link of the same process that holds nothing: a run that still goes on over the old one is over.
+      await RawNode.register(shared.cleanup, shared.edge.nodes, { token: options.token, bootId })
+      const end = await stream.finish()
+      const outcome = end.code ?? end.type
+      ends.set(outcome, (ends.get(outcome) ?? 0) + 1)
+      expect(stream.text.startsWith("whole ") || stream.text === "").toBe(true)
+    }
+    // Some went through, some ended the run, some the link.
+    expect([...ends.keys()].sort()).toEqual(
+      expect.arrayContaining(["completed", "node_lost", "protocol_error"])
+    )
+    expect(ends.get("internal")).toBeUndefined()
   })
 })

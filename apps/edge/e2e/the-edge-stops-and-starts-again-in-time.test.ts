@@ -44,7 +44,7 @@ const expectQuietEnd = (edge: EdgeProcess) =>
 
 describe("an edge that is told to stop", () => {
   it("ED1 ends with 0 at once when nothing runs, with many idle nodes and open connections", async () => {
-    const ids = Array.from({ length: 300 }, (_, i) => `node-${i}`)
+    const ids = Array.from({ length: 1000 }, (_, i) => `node-${i}`)
     const edge = await start({ nodes: ids.map((id) => mockNodeConfig(id)) })
     const nodes = await inParallel(ids, 30, (id) =>
       RawNode.register(cleanup, edge.nodes, { token: tokenOf(id), offers: { mock: ["echo"] } })

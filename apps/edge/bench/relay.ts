@@ -13,7 +13,8 @@ import { NodeRegistry } from "../src/node/NodeRegistry.ts"
 import { NodeStore } from "../src/node/NodeStore.ts"
 import { Timers } from "../src/node/Timers.ts"
 import { circuitLimits, runLimits } from "../src/run/limitsFromConfig.ts"
-import { type RunReader, RunService } from "../src/run/RunService.ts"
+import type { RunReader } from "../src/run/RunReader.ts"
+import { RunService } from "../src/run/RunService.ts"
 import { NodeTransport } from "../src/transport/NodeTransport.ts"
 
 const NODES = 2

@@ -1,8 +1,8 @@
 // A run, and an explanation of what would become of one, as the admin API, the CLI and the console show them.
 import type { TokenUsage } from "@iop/platform-common/protocol/RunEvent"
 import { Schema } from "effect"
+import type { Explanation } from "../run/Explanation.ts"
 import { failureCodes, type RunFailure } from "../run/RunFailure.ts"
-import type { Explanation } from "../run/RunService.ts"
 import type { NodeVerdict, RunSnapshot } from "../run/RunSpec.ts"
 
 export const UsageView = Schema.Struct({

@@ -2,7 +2,7 @@
 // each stretch of silence so that proxies and clients know that the stream lives.
 import { Effect, Option, Stream } from "effect"
 import type { RelayedEvent } from "../run/RunEvent.ts"
-import type { RunReader } from "../run/RunService.ts"
+import type { RunReader } from "../run/RunReader.ts"
 import { runEventView } from "./RunEventView.ts"
 
 const utf8 = new TextEncoder()

@@ -13,14 +13,16 @@ import {
 } from "../node/selection.ts"
 import type { Timers } from "../node/Timers.ts"
 import type { Attempt } from "./Attempt.ts"
+import type { Explanation } from "./Explanation.ts"
+import type { HeldRunAnswer, HeldRunClaim } from "./HeldRun.ts"
 import { Run } from "./Run.ts"
 import { type RunFailure, RunNotFound, RunRefused, TooLate } from "./RunFailure.ts"
 import { RunHistory } from "./RunHistory.ts"
 import type { RunHost } from "./RunHost.ts"
 import type { RunServiceLimits } from "./RunLimits.ts"
 import type { RunObserver } from "./RunObserver.ts"
+import type { RunOperations } from "./RunOperations.ts"
 import { RunQueue } from "./RunQueue.ts"
-import type { Explanation, HeldRunAnswer, HeldRunClaim, RunService } from "./RunService.ts"
 import type { NodeVerdict, RunSpec } from "./RunSpec.ts"
 import type { RunTracing } from "./RunTracing.ts"
 import { drainingFailure, refusal } from "./refusal.ts"
@@ -46,7 +48,7 @@ export const makeRunService = (
   observer: RunObserver,
   tracing: RunTracing,
   limits: RunServiceLimits
-): Omit<RunService["Service"], "events"> & { readonly close: () => void } => {
+): RunOperations & { readonly close: () => void } => {
   const queue = new RunQueue<Run>(limits.queueLimit)
   const history = new RunHistory(limits.history)
   const affinity = new SessionAffinity()

@@ -6,7 +6,7 @@ import { encodeRegisterAccepted } from "@iop/platform-common/protocol/edgeFrameW
 import { PROTOCOL_VERSION } from "@iop/platform-common/protocol/version"
 import type { FrameConnection } from "@iop/proto-socket/FrameConnection"
 import type { NodeRecord } from "../node/NodeRecord.ts"
-import type { HeldRunAnswer } from "../run/RunService.ts"
+import type { HeldRunAnswer } from "../run/HeldRun.ts"
 import type { LinkHost } from "./LinkHost.ts"
 import { RegisteredLink } from "./RegisteredLink.ts"
 

@@ -12,6 +12,7 @@ import { faultCommands } from "./faultCommands.ts"
 import { mockAdapter } from "./mockAdapter.ts"
 import { parseEdgeAddress } from "./parseEdgeAddress.ts"
 import { NoToken, readToken } from "./readToken.ts"
+import { tlsFlags, tlsOfFlags } from "./tlsFlags.ts"
 
 const VERSION = "0.1.0"
 
@@ -45,13 +46,19 @@ const command = Command.make(
     name: Flag.String("name").pipe(
       Flag.withDescription("a name for the log lines of this process"),
       Flag.withDefault("mock-node")
-    )
+    ),
+    ...tlsFlags
   },
-  Effect.fnUntraced(function* ({ control, edge, faults, name, tokenFile }) {
+  Effect.fnUntraced(function* ({ control, edge, faults, name, tokenFile, ...tls }) {
     const address = parseEdgeAddress(edge)
     if ("problem" in address) return yield* new UsageError({ message: `--edge: ${address.problem}` })
     const token = yield* readToken(Option.getOrUndefined(tokenFile), process.env)
-    const common = { edge: address, token, agentName: "mock-node", agentVersion: VERSION }
+    const common = {
+      edge: { ...address, ...tlsOfFlags(tls) },
+      token,
+      agentName: "mock-node",
+      agentVersion: VERSION
+    }
     if (!control && Option.isNone(faults)) {
       return yield* Effect.annotateLogs(runNode({ ...common, adapters: [mockAdapter()] }), { name })
     }

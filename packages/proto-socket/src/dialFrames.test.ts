@@ -182,6 +182,29 @@ describe("dialFrames over TLS", () => {
     })
   )
 
+  it.live("says what the end of a connection without a byte may mean", () =>
+    Effect.gen(function* () {
+      const { caFile, client, server, stranger } = yield* makeTestCertificates
+      const { port } = yield* listenEcho({ ...server, clientCaFile: caFile })
+      const refused = yield* dial({ port, tls: { caFile, ...stranger } })
+      assert.match(
+        (yield* refused.recorder.closed).message,
+        / before the peer had sent anything; it may not accept this side's certificate, its own log says why$/
+      )
+      const plain = yield* dial({ port })
+      plain.connection.send(Buffer.from("no TLS"), "data")
+      assert.match(
+        (yield* plain.recorder.closed).message,
+        / before the peer had sent anything; does the peer want TLS\?$/
+      )
+      const good = yield* dial({ port, tls: { caFile, ...client } })
+      good.connection.send(Buffer.from("hello"), "data")
+      yield* good.recorder.received(1)
+      good.connection.close("done", 10_000)
+      assert.deepStrictEqual(yield* good.recorder.closed, { tag: "local", message: "done" })
+    })
+  )
+
   const refusals = [
     [
       "expired",

@@ -34,7 +34,8 @@ const CONNECT_TIMEOUT_MS = 10_000
  * `Effect.acquireRelease(…, …, { interruptible: true })` to be interruptible.)
  *
  * With TLS 1.3 a peer judges this side's certificate after the handshake: its refusal ends the open connection, with
- * reason `error` or `reset`, and is not a `DialError`.
+ * reason `error` or `reset`, and is not a `DialError`. Where the peer does not say so itself, the message of a connection
+ * that it ended without a byte names the likely cause.
  */
 export const dialFrames = Effect.fnUntraced(function* (
   options: DialOptions
@@ -78,7 +79,7 @@ export const dialFrames = Effect.fnUntraced(function* (
     dialled.once("error", onError)
     dialled.once("close", onClose)
     dialled.once(tls === undefined ? "connect" : "secureConnect", () => {
-      settle(Effect.succeed(new FrameConnection(dialled, options)))
+      settle(Effect.succeed(new FrameConnection(dialled, { ...options, onClose: withHint(options) })))
     })
     return Effect.sync(() => clearTimeout(timer))
   }).pipe(
@@ -88,6 +89,22 @@ export const dialFrames = Effect.fnUntraced(function* (
 })
 
 const ignoreError = () => undefined
+
+/** A peer that ends a connection before its first byte dislikes how it was dialled; a node's log is where this helps. */
+const withHint =
+  ({ onClose, tls }: DialOptions): FrameConnectionOptions["onClose"] =>
+  (reason, connection) => {
+    const silent = connection.counters.bytesIn === 0 && (reason.tag === "ended" || reason.tag === "reset")
+    onClose(silent ? { ...reason, message: `${reason.message} ${silenceHint(tls)}` } : reason, connection)
+  }
+
+const silenceHint = (tls: TlsClientOptions | undefined): string => {
+  const without = "before the peer had sent anything"
+  if (tls === undefined) return `${without}; does the peer want TLS?`
+  return tls.certFile === undefined
+    ? `${without}; it may want a client certificate`
+    : `${without}; it may not accept this side's certificate, its own log says why`
+}
 
 const tlsOptions = Effect.fnUntraced(function* (
   options: DialOptions,

@@ -10,13 +10,15 @@ export interface MockNodeOptions {
   readonly token: string
   readonly name?: string
   readonly env?: Readonly<Record<string, string>>
+  /** Further arguments, such as those of TLS. */
+  readonly args?: ReadonlyArray<string>
 }
 
 export class MockNode extends ChildProcess {
   constructor(cleanup: AsyncDisposableStack, options: MockNodeOptions) {
     super(cleanup, {
       name: options.name ?? "mock-node",
-      args: [MAIN, "--edge", `${options.edge.host}:${options.edge.port}`],
+      args: [MAIN, "--edge", `${options.edge.host}:${options.edge.port}`, ...(options.args ?? [])],
       env: { ...options.env, IOP_NODE_TOKEN: options.token }
     })
   }

@@ -126,7 +126,7 @@ const makeHost = Effect.fnUntraced(function* (config: EdgeConfig) {
     registry: yield* NodeRegistry,
     runs: yield* RunService,
     metrics: yield* TransportMetrics,
-    log: yield* makeTransportLog(timers),
+    log: yield* makeTransportLog,
     handles: new Handles(),
     throttle: new TokenThrottle(settings.failedTokensPerMinute),
     unregistered: new UnregisteredLimit(settings.maxUnregistered),

@@ -1,7 +1,6 @@
 import { assert, it } from "@effect/vitest"
-import { Effect, Layer, Logger } from "effect"
+import { Effect, Logger } from "effect"
 import { TestClock } from "effect/testing"
-import { Timers } from "../node/Timers.ts"
 import { makeTransportLog } from "./TransportLog.ts"
 
 it.effect("OB4 noise is limited by kind, and what was left out is counted", () => {
@@ -10,36 +9,33 @@ it.effect("OB4 noise is limited by kind, and what was left out is counted", () =
     lines.push(JSON.stringify(message))
   })
   return Effect.gen(function* () {
-    const log = yield* makeTransportLog(yield* Timers)
+    const log = yield* makeTransportLog
     for (let at = 0; at < 10_000; at++) log.noise("protocol_error", "warn", "broke", { at })
     log.noise("rejected", "warn", "refused", {})
     assert.lengthOf(lines, 11)
     yield* TestClock.adjust("5 seconds")
     assert.strictEqual(
       lines.at(-1),
-      JSON.stringify(["log lines left out", { kind: "protocol_error", leftOut: 9990, withinMs: 5000 }])
+      JSON.stringify(["log lines left out", { kind: "protocol_error", lines: 9990, within_ms: 5000 }])
     )
     assert.lengthOf(lines, 12)
     log.noise("protocol_error", "warn", "again", {})
     assert.lengthOf(lines, 13)
-  }).pipe(Effect.provide(Layer.mergeAll(Timers.layer, Logger.layer([logger]))))
+  }).pipe(Effect.provide(Logger.layer([logger])))
 })
 
 it.effect("a logger that fails ends nothing", () =>
   Effect.gen(function* () {
-    const log = yield* makeTransportLog(yield* Timers)
+    const log = yield* makeTransportLog
     log.write("info", "fact", {})
     log.fault("fault", new Error("cause"), {})
   }).pipe(
     Effect.provide(
-      Layer.mergeAll(
-        Timers.layer,
-        Logger.layer([
-          Logger.make(() => {
-            throw new Error("disk full")
-          })
-        ])
-      )
+      Logger.layer([
+        Logger.make(() => {
+          throw new Error("disk full")
+        })
+      ])
     )
   )
 )

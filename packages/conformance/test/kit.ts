@@ -25,7 +25,7 @@ export const judgeEdge = async (
   const proxy = await MutatingProxy.start(cleanup, () => edge.nodes, mutations)
   const admin = new Admin(edge.http, ADMIN_KEY)
   const subject = { address: proxy.address, token: TOKEN, secondToken: SECOND_TOKEN, admin, patienceMs }
-  return judge({
+  return await judge({
     rules: edgeRules,
     only,
     extras: ["slow"],
@@ -56,7 +56,7 @@ export const judgeNode = async (
   })
   cleanup.defer(() => node.close())
   kit = node.address
-  return judge({
+  return await judge({
     rules: nodeRules,
     only,
     extras: ["strict"],

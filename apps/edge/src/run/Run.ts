@@ -305,7 +305,9 @@ export class Run implements AttemptOwner {
       node: node?.alias ?? "no node",
       mayFailOver: () =>
         this.#attemptCount < this.#host.limits.maxAttempts &&
-        (input.type === "not_resumed" || this.#host.hasAlternative(this, node?.id ?? ""))
+        // A node that has just gone may come back as well as another that has.
+        (input.type === "not_resumed" ||
+          this.#host.hasAlternative(this, node?.id ?? "", input.type === "link_lost" && input.mayResume))
     })
     const before = this.#state
     this.#state = state
@@ -435,6 +437,7 @@ export class Run implements AttemptOwner {
   }
 
   #clockExpired(clock: RunClock, measuredMs: number): void {
+    if (clock === "queue") this.#host.reconsider(this)
     const detail = clockMessage(clock, measuredMs, {
       limits: this.#host.limits,
       totalMs: this.totalMs,

@@ -8,8 +8,13 @@ export interface RunHost {
   readonly limits: RunLimits
   readonly now: () => number
   readonly after: (ms: number, callback: () => void) => () => void
-  /** Whether another node than those of `run.excluded` and `node` could take it, now or soon. */
-  readonly hasAlternative: (run: Run, node: string) => boolean
+  /**
+   * Whether another node than those of `run.excluded` and `node` could take it, now or soon. `connected`: nodes without
+   * a link don't count, although they may come back.
+   */
+  readonly hasAlternative: (run: Run, node: string, connected: boolean) => boolean
+  /** Looks again why no node takes the waiting run: what was known when it began to wait may be past. */
+  readonly reconsider: (run: Run) => void
   readonly enqueue: (run: Run, again: boolean) => void
   readonly dequeue: (run: Run) => void
   readonly queuedAhead: (run: Run) => number

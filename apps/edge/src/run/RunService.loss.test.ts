@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { TestClock } from "effect/testing"
 import { describe } from "vitest"
 import { completed, type FakeLink, failure, join, record, started, text } from "../../test/fakeNodes.ts"
-import { fixture, read, submit, turn, types } from "../../test/runFixture.ts"
+import { fixture, limits, read, submit, turn, types } from "../../test/runFixture.ts"
 import { NodeRegistry } from "../node/NodeRegistry.ts"
 import { RunService } from "./RunService.ts"
 
@@ -123,6 +123,52 @@ describe("failover", () => {
       next.say(next.last, started, text("x"), completed)
       assert.strictEqual(types(read(reader)).filter((type) => terminals.includes(type)).length, 1)
     }).pipe(Effect.provide(fixture([record("a")])))
+  )
+
+  it.effect("a node that is lost with all others may resume as well as they may come back", () =>
+    Effect.gen(function* () {
+      const registry = yield* NodeRegistry
+      const runs = yield* RunService
+      const a = join(registry, "a")
+      const { run } = yield* submit()
+      a.say(a.last, started)
+      const b = join(registry, "b")
+      for (const [link, id] of [
+        [b, "b"],
+        [a, "a"]
+      ] as const) {
+        runs.linkLost(link, "connection reset", true)
+        registry.detach(link, id, "connection reset", true)
+      }
+      yield* turn
+      assert.strictEqual((yield* runs.get(run.id)).phase, "started")
+      const next = join(registry, "a")
+      const [answer] = runs.resume(registry.entry("a")!, next, [
+        { runId: run.id, attempt: 1, firstUnackedSeq: 2, lastSeq: 2 }
+      ])
+      assert.isTrue(answer?.resume)
+    }).pipe(Effect.provide(fixture(two)))
+  )
+
+  it.effect("OB7 a run that waits for the other node in vain names what became of it", () =>
+    Effect.gen(function* () {
+      const registry = yield* NodeRegistry
+      const runs = yield* RunService
+      const a = join(registry, "a")
+      const { reader } = yield* submit()
+      const b = join(registry, "b")
+      runs.linkLost(b, "connection reset", true)
+      registry.detach(b, "b", "connection reset", true)
+      a.say(a.last, failure(true))
+      yield* TestClock.adjust("61 seconds")
+      const events = read(reader)
+      const last = events[events.length - 1]
+      assert.deepInclude(last, { type: "failed", code: "queue_timeout" })
+      assert.match(
+        last?.type === "failed" ? last.message : "",
+        /a: this run already failed here; b: offline since .*: connection reset$/
+      )
+    }).pipe(Effect.provide(fixture(two, { relay: { ...limits.relay, consumerMs: 600_000 } })))
   )
 })
 

@@ -156,10 +156,18 @@ export const makeRunService = (
     limits,
     now: timers.now,
     after: timers.after,
-    hasAlternative: (run, node) => {
+    hasAlternative: (run, node, connected) => {
       const excluded = new Set(run.excluded).add(node)
       const selection = select(registry.all(), needOf(run.spec, excluded), clock())
-      return selection.chosen !== undefined || selection.reasons.some(isPassing)
+      return (
+        selection.chosen !== undefined ||
+        selection.reasons.some((reason) => isPassing(reason) && !(connected && reason === "reconnecting"))
+      )
+    },
+    reconsider: (run) => {
+      const need = needOf(run.spec, run.excluded)
+      const at = clock()
+      remember(run, need, select(registry.all(), need, at), at)
     },
     enqueue: (run, again) => {
       queue.add(run, again)

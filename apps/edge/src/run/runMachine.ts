@@ -29,7 +29,8 @@
 //             | stop                             | final      | cancel_node, finish draining
 //             | never_sent (too large)           | final      | end_attempt, finish invalid_input
 //             | link_lost for good               | see below  |
-//             | link_lost, may come back         | same, lost | (or, before the first delta, failed over at once)
+//             | link_lost, may come back         | same, lost | (or, before the first delta, failed over at once
+//             |                                  |            |  when another node is connected)
 //  lost       | resumed                          | same       |
 //             | not_resumed, clock grace         | see below  |
 //             | cancel, clocks, stop             | final      | end_attempt, finish

@@ -39,6 +39,7 @@ export interface ApiNode {
     readonly name: string
     readonly state: string
     readonly slots: { readonly total: number; readonly in_use: number }
+    readonly circuit: { readonly state: string; readonly reason?: string; readonly retry_in_ms?: number }
   }>
 }
 

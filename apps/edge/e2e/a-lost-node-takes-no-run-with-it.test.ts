@@ -24,7 +24,7 @@ describe("an edge with two nodes", () => {
       ["tower-alias", await startNode("tower")],
       ["laptop-alias", await startNode("laptop")]
     ])
-    const stream = await submit('a waiting run {"delay_ms": 1000}')
+    const stream = await submit('a waiting run {"delay_ms": 2000}')
     const first = (await stream.until("dispatched")).node ?? ""
     await nodes.get(first)?.kill()
     expect((await stream.finish()).type).toBe("completed")

@@ -153,7 +153,7 @@ describe("an edge and those who want to register", () => {
     const stream = await shared.edge.admin.stream({
       adapter: "mock",
       target: "echo",
-      prompt: 'never to be finished {"interval_ms": 50, "size": 1}'
+      prompt: 'never to be finished {"interval_ms": 200, "size": 1}'
     })
     await stream.until("delta")
     frozen.signal("SIGSTOP")

@@ -26,7 +26,7 @@ const submission = { adapter: "mock", target: "echo", prompt: "x" }
 const tower = { id: "tower", token: tokenOf("tower"), offers: { mock: ["echo"] } }
 const config: TestConfig = {
   nodes: [mockNodeConfig("tower")],
-  edge: { drain_timeout: "1500ms" },
+  edge: { drain_timeout: "3s" },
   link: { heartbeat_interval: "250ms", resume_grace: "5s" }
 }
 const start = (more: TestConfig = {}) => EdgeProcess.start(cleanup, { ...config, ...more })
@@ -110,7 +110,7 @@ describe("an edge that is told to stop", () => {
     expect(node.pings).toBeGreaterThan(pings + 2)
     const { code, ms } = await stopped
     expect(code).toBe(0)
-    expect(ms).toBeGreaterThan(1_400)
+    expect(ms).toBeGreaterThan(2_900)
     expect(ms).toBeLessThan(10_000)
     expect((await node.take("goodbye")).code).toBe(GoodbyeCode.SHUTDOWN)
     expectQuietEnd(edge)

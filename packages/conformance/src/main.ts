@@ -1,6 +1,6 @@
 // The command: judges an edge or a node, and ends with what came out.
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Cause, Effect, Exit } from "effect"
+import { Cause, Effect, Exit, Layer } from "effect"
 import { CliConfig, CliError, Command, GlobalFlag } from "effect/cli"
 import { CommandFailed } from "./cli/CommandFailed.ts"
 import { conformanceCommand, VERSION } from "./cli/conformanceCommand.ts"
@@ -11,9 +11,11 @@ const SIGNALS = { SIGINT: 130, SIGTERM: 143 } as const
 const fiber = Effect.runFork(
   Command.runWith(conformanceCommand, { version: VERSION })(process.argv.slice(2)).pipe(
     Effect.provide(
-      CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] })
-    ),
-    Effect.provide(NodeServices.layer)
+      Layer.merge(
+        CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }),
+        NodeServices.layer
+      )
+    )
   )
 )
 

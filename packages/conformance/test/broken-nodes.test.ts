@@ -240,10 +240,12 @@ const broken: ReadonlyArray<readonly [rule: string, what: string, mutations: () 
   ["R-FLOW-5", "takes every acknowledgement", () => ({ down: deafTo("runAck") })]
 ]
 
-test("a node behind a proxy that changes nothing breaks none of these rules", async () => {
-  const results = await judgeNode(broken.map(([rule]) => rule))
-  expect(results.filter(({ outcome }) => outcome !== "ok" && outcome !== "not_testable")).toEqual([])
-  expect(results.length).toBe(broken.length)
+/** Rules of each kind; all of them are judged without a proxy in `command.test.ts`. */
+const untouched = ["R-FRAME-2", "R-REG-7", "R-RUN-9", "R-FLOW-4", "R-BYE-1"]
+
+test("a node behind a proxy that changes nothing breaks no rule", async () => {
+  const results = await judgeNode(untouched)
+  expect(results.map(({ id, outcome }) => [id, outcome])).toEqual(untouched.map((id) => [id, "ok"]))
 })
 
 /** A broken node does what it does at once; what it does not, it never does. */

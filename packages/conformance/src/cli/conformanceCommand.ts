@@ -1,6 +1,6 @@
 // `conformance`: which side is judged, and with what.
 import { randomBytes } from "node:crypto"
-import { Effect, Option } from "effect"
+import { Data, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { judge } from "../judge.ts"
 import { NotTestable } from "../outcomes.ts"
@@ -68,7 +68,7 @@ const flags = {
   flood: text(
     "flood",
     "NAME",
-    "with --listen: a target with some 300 kB of answer in small pieces; empty: there is none"
+    "with --listen: a target with some 100 kB of answer in small pieces; empty: there is none"
   ).pipe(Flag.withDefault("flood")),
   adapterConfig: text(
     "adapter-config",
@@ -120,6 +120,13 @@ interface Input {
   readonly command: ReadonlyArray<string>
 }
 
+/** Something that must not happen. */
+class InternalError extends Data.TaggedError("InternalError")<{ readonly cause: unknown }> {
+  override get message() {
+    return String(this.cause)
+  }
+}
+
 /** The command. Exit codes: 0 all good, 1 a rule is broken, 2 wrong usage, 3 cannot reach what is to be judged. */
 export const conformanceCommand = Command.make("conformance", flags, (given) =>
   Effect.tryPromise({
@@ -157,7 +164,8 @@ export const conformanceCommand = Command.make("conformance", flags, (given) =>
       write(input.json ? JSON.stringify({ ...count, rules: results }, undefined, 2) : countLine(count))
       if (count.failed > 0) throw new CommandFailed({ exitCode: 1, message: "" })
     },
-    catch: (error) => error
+    // Anything else is a defect of the kit.
+    catch: (error) => (error instanceof CommandFailed ? error : new InternalError({ cause: error }))
   })
 ).pipe(
   Command.withDescription(

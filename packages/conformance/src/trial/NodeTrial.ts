@@ -29,16 +29,24 @@ export interface NodeUnderTest {
 export interface Targets {
   /** Answers with its prompt. */
   readonly echo: string
-  /** Answers in many pieces. */
+  /** Answers in many pieces, if it is asked for 20. */
   readonly count: string
   /** Takes a run and never answers. */
   readonly never: string
-  /** Answers with more than some run windows, as fast as it can. */
+  /** Answers with many run windows of small pieces, as fast as it can, if it is asked for 20000. */
   readonly flood: string
 }
 
 /** A run window that a flood fills at once, in bytes. */
-export const RUN_WINDOW_BYTES = 64 * 1024
+export const RUN_WINDOW_BYTES = 16 * 1024
+
+/** What the targets are asked; numbers, for those that count as far as they are told. */
+const PROMPTS: Readonly<Record<keyof Targets, string>> = {
+  echo: "conformance",
+  count: "20",
+  never: "conformance",
+  flood: "20000"
+}
 /** Largest frame that the kit says it sends, in bytes. */
 export const MAX_EDGE_FRAME_BYTES = 1024 * 1024
 
@@ -48,6 +56,8 @@ const REDIAL_MS = 32_000
 const STABLE_MS = 10_500
 /** Links after whose end the node may wait so long that holding one for ten seconds is quicker. */
 const PATIENT_FAILURES = 3
+/** How long runs may take to finish when the node stops, in milliseconds. */
+const DRAIN_MS = 20_000
 /** How much of the output of a node's process is kept for messages. */
 const OUTPUT_TAIL = 2000
 
@@ -240,7 +250,7 @@ const configOf = (
   adapters: ReadonlyArray<MessageInitShape<typeof AdapterConfigSchema>>
 ): Configuration => ({
   revision: `conformance-${adapters.length}`,
-  runtime: { drainTimeoutMs: Math.min(node.patienceMs, 2000), probeIntervalMs: 15_000 },
+  runtime: { drainTimeoutMs: DRAIN_MS, probeIntervalMs: 15_000 },
   adapters: [...adapters]
 })
 
@@ -339,7 +349,7 @@ export class NodeTrial {
           case: "chat",
           value: {
             messages: [
-              { role: 3, parts: [{ content: { case: "text", value: options.prompt ?? "conformance" } }] }
+              { role: 3, parts: [{ content: { case: "text", value: options.prompt ?? PROMPTS[kind] } }] }
             ]
           }
         },

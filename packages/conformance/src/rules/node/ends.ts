@@ -97,7 +97,7 @@ export const drain: ReadonlyArray<Rule<NodeTrial>> = [
           )
           running.acknowledges = true
           running.ack(running.lastSeq)
-          await running.completed()
+          await running.completed(LONG_MS)
           await goodbye(peer, trial.patienceMs)
           await (await trial.redial()).request()
         }
@@ -139,7 +139,7 @@ export const drain: ReadonlyArray<Rule<NodeTrial>> = [
           )
           run.acknowledges = true
           run.ack(run.lastSeq)
-          await run.completed()
+          await run.completed(LONG_MS)
           await goodbye(peer, trial.patienceMs)
         }
       }

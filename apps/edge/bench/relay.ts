@@ -21,6 +21,7 @@ const NODES = 2
 const IDLE_NODES = 1000
 const RUNS = 1000
 const EVENTS_PER_SECOND = 20
+const UNREAD_RUNS = 20
 const THROUGHPUT_MS = 3000
 const PACED_MS = 10_000
 
@@ -138,6 +139,14 @@ const costs = async () => {
   for (let i = 0; i < RUNS; i++) readers.push((await submit("quiet")).reader)
   await wait(500)
   console.log(`a quiet run: ${(((await memory()) - before) / RUNS / 1024).toFixed(1)} KiB`)
+  for (const reader of readers.splice(0)) reader.close()
+  await wait(500)
+  const unread = await memory()
+  for (let i = 0; i < UNREAD_RUNS; i++) readers.push((await submit("flood")).reader)
+  await wait(2000)
+  console.log(
+    `a flooding run that nobody reads: ${(((await memory()) - unread) / UNREAD_RUNS / 1024 / 1024).toFixed(1)} MiB of heap`
+  )
   for (const reader of readers) reader.close()
   await wait(500)
   const without = await memory()

@@ -182,6 +182,7 @@ export class AdminClient {
       readonly otherwise?: { readonly waits: boolean; readonly code?: string; readonly message?: string }
       readonly nodes: ReadonlyArray<{
         readonly node: string
+        readonly alias: string
         readonly chosen: boolean
         readonly reason: string
         readonly message: string

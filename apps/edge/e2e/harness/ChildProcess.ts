@@ -101,6 +101,16 @@ export class ChildProcess {
     this.#child[stream]?.destroy()
   }
 
+  /** Stops to take what the child writes, as a reader that hangs does; its pipe fills up. */
+  pauseOutput(stream: "stdout" | "stderr"): void {
+    this.#child[stream]?.pause()
+  }
+
+  /** Takes the output again. */
+  resumeOutput(stream: "stdout" | "stderr"): void {
+    this.#child[stream]?.resume()
+  }
+
   /** Sends the signal and waits for the end. */
   async stop(signal: NodeJS.Signals, boundMs?: number): Promise<Exit & { readonly ms: number }> {
     const start = performance.now()

@@ -106,7 +106,8 @@ test("without an admin API the rules about runs are not testable, and say what t
     "-- R-RUN-3 not testable from this side: somebody has to submit runs: give --admin URL\n"
   )
   expect(ran.stdout).toContain("ok R-RUN-1 ")
-  expect(ran.stdout).toContain("1 ok, 0 failed, 8 not testable\n")
+  const others = edgeRules.filter(({ id }) => id.startsWith("R-RUN-")).length - 1
+  expect(ran.stdout).toContain(`1 ok, 0 failed, ${others} not testable\n`)
   expect(ran.code).toBe(0)
 
   const wrong = await conformance(["--edge", `${host}:${port}`, "--token", "a-wrong-token-0123456789"])

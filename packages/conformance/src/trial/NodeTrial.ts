@@ -229,7 +229,7 @@ const acceptedBody = (node: NodeUnderTest, change: Acceptance) =>
           edgeId: "iop-conformance",
           linkEpoch: 1n,
           protocolVersion: { major: 1, minor: 0 },
-          config: configOf(node, [node.adapter]),
+          config: configOf([node.adapter]),
           // No pings: only the checks that are about them send any.
           heartbeatIntervalMs: 120_000,
           heartbeatSuspectAfter: 2,
@@ -245,10 +245,7 @@ const acceptedBody = (node: NodeUnderTest, change: Acceptance) =>
     }
   }) as const
 
-const configOf = (
-  node: NodeUnderTest,
-  adapters: ReadonlyArray<MessageInitShape<typeof AdapterConfigSchema>>
-): Configuration => ({
+const configOf = (adapters: ReadonlyArray<MessageInitShape<typeof AdapterConfigSchema>>): Configuration => ({
   revision: `conformance-${adapters.length}`,
   runtime: { drainTimeoutMs: DRAIN_MS, probeIntervalMs: 15_000 },
   adapters: [...adapters]
@@ -323,7 +320,7 @@ export class NodeTrial {
 
   /** The configuration with these adapters besides the one that is always there. */
   config(...more: ReadonlyArray<MessageInitShape<typeof AdapterConfigSchema>>): Configuration {
-    return configOf(this.host.node, [this.host.node.adapter, ...more])
+    return configOf([this.host.node.adapter, ...more])
   }
 
   /** Gives the node a run of one of its targets. */

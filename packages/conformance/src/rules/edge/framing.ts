@@ -4,7 +4,7 @@ import { RejectCode } from "@iop/platform-common/gen/iop/v1/register_pb"
 import { FailureCode } from "@iop/platform-common/gen/iop/v1/run_event_pb"
 import { expect, expectSame, RuleBroken } from "../../outcomes.ts"
 import { frameOf, headerOf } from "../../peer/framing.ts"
-import { completed, type NodePeer, nodePayload, started, text } from "../../peer/NodePeer.ts"
+import { type NodePeer, nodePayload } from "../../peer/NodePeer.ts"
 import {
   brokenText,
   bytesField,
@@ -349,6 +349,3 @@ const dripsToDeath = async (trial: EdgeTrial): Promise<void> => {
 }
 
 const GOODBYE_HEARTBEAT = 4
-
-/** What a well-behaved run sends. */
-export const answer = (value: string) => [started, text(value), completed] as const

@@ -246,6 +246,12 @@ describe("a run that nobody watches", () => {
       })
       assert.strictEqual(refused.status, 400)
       assert.match(refused.problem.message, /^input: .*"itemz" is unknown/)
+      const quoted = yield* call("POST", "/runs", {
+        adapter: "mock",
+        target: "embed",
+        input: { prompt: 'a "secret" prompt' }
+      })
+      assert.match(quoted.problem.message, /^input: cannot decode .*PromptInput.*: a text that does not fit$/)
       const nothing = yield* call("POST", "/runs", { adapter: "mock", target: "embed", input: {} })
       assert.strictEqual(nothing.problem.message, "input: one of chat, prompt and embed must be given")
     }).pipe(Effect.provide(adminFixture([record("a")])))

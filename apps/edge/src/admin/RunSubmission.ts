@@ -99,9 +99,16 @@ const parseInput = (input: JsonValue): Result.Result<RunInput, string> => {
       return Result.fail("input: one of chat, prompt and embed must be given")
     return Result.succeed(wellFormedInput(parsed))
   } catch (error) {
-    const detail = error instanceof Error ? error.message : "not understood"
+    const detail = error instanceof Error ? withoutText(error.message) : "not understood"
     return Result.fail(`input: ${detail.slice(0, MAX_DETAIL)}`)
   }
+}
+
+/** Ends the parser's message before a value that it quotes, which may be a prompt; names of unknown keys stay. */
+const withoutText = (message: string): string => {
+  const quote = message.indexOf('"')
+  if (quote === -1 || /^: key "\w{1,64}" is unknown$/.test(message.slice(quote - 6))) return message
+  return `${message.slice(0, quote)}a text that does not fit`
 }
 
 /** The run that a submission asks for, or a sentence about what is wrong with it. */

@@ -63,7 +63,7 @@ describe("an edge that two processes call with one token", () => {
     await serves()
   })
 
-  it("lets a restarted process in at once", async () => {
+  it("ND5 lets a restarted process in at once, and ends the runs of the one before", async () => {
     const first = start("first")
     const { epoch } = await routable()
     const stream = await submit(1_000, 10)

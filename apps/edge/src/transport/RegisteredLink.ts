@@ -296,7 +296,8 @@ export class RegisteredLink implements NodeLink, BeatingLink {
     const { kind, end } = this.#routes.stray(handle, now)
     this.#host.metrics.strayEvent(kind)
     this.#host.log.noise(
-      "stray_event",
+      // A flood of harmless ones must not hide the one that names a forger.
+      kind === "forged" ? "forged_event" : "stray_event",
       "warn",
       kind === "forged"
         ? "node sent an event for a run of another node"

@@ -13,6 +13,7 @@ export type NoiseKind =
   | "rejected"
   | "protocol_error"
   | "stray_event"
+  | "forged_event"
   | "ignored"
   | "tls"
   | "accept"
@@ -26,7 +27,7 @@ export interface TransportLog {
 }
 
 const WINDOW = Duration.seconds(5)
-/** Eight kinds at ten lines in five seconds stay below twenty lines a second. */
+/** Nine kinds at ten lines in five seconds stay below twenty lines a second. */
 const NOISE_PER_WINDOW = 10
 
 const severities: Readonly<Record<LogLevel, "Debug" | "Info" | "Warn" | "Error">> = {

@@ -1,11 +1,11 @@
 // The console of a pipe: prompts line by line, one after the other, until the input ends. The first interruption
 // cancels the run and reads no further, the second ends the process.
-import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { Effect, Fiber } from "effect"
 import type { Signals } from "../Signals.ts"
 import type { ConsoleSession } from "./ConsoleSession.ts"
 import { parseConsoleLine } from "./consoleCommands.ts"
+import { readLines } from "./readLines.ts"
 
 /** How a console ended. */
 export type ConsoleEnd = "finished" | "interrupted"
@@ -15,18 +15,17 @@ export const pipeConsole = Effect.fnUntraced(function* (
   input: Readable,
   signals: Signals
 ): Effect.fn.Return<ConsoleEnd> {
-  const lines = createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY })
+  const lines = readLines(input)
   let interrupted = false
   let cancel = () => {}
   signals.handle(() => {
     if (interrupted) process.exit(130)
     interrupted = true
-    lines.close()
+    input.destroy()
     cancel()
   })
-  const iterator = lines[Symbol.asyncIterator]()
   while (!interrupted) {
-    const next = yield* Effect.promise(() => iterator.next())
+    const next = yield* Effect.promise(() => lines.next())
     if (next.done === true || interrupted) break
     const line = parseConsoleLine(next.value)
     if (line.type === "quit") break
@@ -41,7 +40,7 @@ export const pipeConsole = Effect.fnUntraced(function* (
     yield* Fiber.await(run)
     cancel = () => {}
   }
-  lines.close()
+  input.destroy()
   return interrupted ? "interrupted" : "finished"
 })
 

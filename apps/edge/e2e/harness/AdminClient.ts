@@ -80,6 +80,8 @@ export class ApiStream {
   readonly errors: Array<string> = []
   /** Resolves when the stream is over: true when it ended in order, false when it was cut. */
   readonly over: Promise<boolean>
+  /** Why it was cut, when it was. */
+  cutBy: unknown
   readonly #abort: AbortController
 
   constructor(runId: string, response: Response, abort: AbortController) {
@@ -134,7 +136,8 @@ export class ApiStream {
         }
       }
       return true
-    } catch {
+    } catch (error) {
+      this.cutBy = error
       return false
     }
   }

@@ -193,6 +193,19 @@ describe("a watched run", () => {
       yield* stream.cancel
     }).pipe(Effect.provide(adminFixture([record("a")], { admin: { sseCommentMs: 5 } })))
   )
+
+  it.live("keeps a caller who has nothing to take for longer than the write deadline", () =>
+    Effect.gen(function* () {
+      const link = join(yield* NodeRegistry, "a")
+      const server = yield* AdminServer
+      const stream = reading(yield* server.open("POST", "/runs?events=true", echo))
+      yield* stream.until(": still there")
+      yield* answering(link)
+      assert.match(yield* stream.until('"completed"'), /"text":"hel"/)
+    }).pipe(
+      Effect.provide(adminFixture([record("a")], { admin: { sseCommentMs: 100, writeDeadlineMs: 10 } }))
+    )
+  )
 })
 
 describe("a run that nobody watches", () => {

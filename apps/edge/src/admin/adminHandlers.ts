@@ -159,9 +159,12 @@ const eventStream = (
   options: AdminOptions,
   headers: Readonly<Record<string, string>> = {}
 ): HttpServerResponse.HttpServerResponse => {
-  // Comments are written while the run is silent, so that only a caller that takes nothing is ever idle this long.
   const response = NodeHttpServerRequest.toServerResponse(request) as ServerResponse
-  response.setTimeout(options.writeDeadlineMs, () => response.destroy())
+  // A silent run is no fault of its caller: only one who leaves something untaken for so long is cut off. The next write
+  // starts the clock again.
+  response.setTimeout(options.writeDeadlineMs, () => {
+    if (response.writableLength > 0) response.destroy()
+  })
   // Nothing pulls a stream that could not be answered any more: its reader is left all the same.
   if (response.closed) reader.close()
   else response.once("close", reader.close)

@@ -29,7 +29,9 @@ describe("a million events", () => {
   const shared = useEdge({
     nodes: ids.map((id) => mockNodeConfig(id, { slots: RUNS / 2 })),
     // Silence is noticed within a second, and links of a fifth of a second are good enough to redial soon after.
-    link: { heartbeat_interval: "100ms", suspect_after: 5, dead_after: 10, resume_grace: "60s" }
+    link: { heartbeat_interval: "100ms", suspect_after: 5, dead_after: 10, resume_grace: "60s" },
+    // Faults before the first delta cost an attempt; here a run may not fail for that.
+    runs: { max_attempts: 100 }
   })
 
   /** Commits one fault; those that pass by themselves do so after `ms`. */

@@ -21,6 +21,8 @@ export interface EdgeOptions {
   readonly env?: Readonly<Record<string, string>>
   /** Sent as the API key of `admin`. */
   readonly key?: string
+  /** How many descriptors the process may have. */
+  readonly descriptors?: number
 }
 
 export class EdgeProcess extends ChildProcess {
@@ -31,9 +33,15 @@ export class EdgeProcess extends ChildProcess {
   #admin: AdminClient | undefined
 
   private constructor(cleanup: AsyncDisposableStack, configFile: string, options: EdgeOptions) {
+    const args = edgeArgs(["serve", "--config", configFile])
     super(cleanup, {
       name: "edge serve",
-      args: edgeArgs(["serve", "--config", configFile]),
+      ...(options.descriptors === undefined
+        ? { args }
+        : {
+            executable: "/bin/sh",
+            args: ["-c", `ulimit -n ${options.descriptors}; exec "$0" "$@"`, process.execPath, ...args]
+          }),
       ...(options.env === undefined ? {} : { env: options.env })
     })
     this.configFile = configFile

@@ -137,7 +137,7 @@ describe("an edge with a slow node", () => {
 describe("an edge with two readers of one run", () => {
   const shared = useEdge({
     nodes: [mockNodeConfig("tower")],
-    runs: { consumer_timeout: "700ms" },
+    runs: { consumer_timeout: "3s" },
     link: { resume_grace: "300ms" }
   })
 

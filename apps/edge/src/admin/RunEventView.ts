@@ -33,6 +33,14 @@ export const RunEventView = Schema.Union([
   }),
   Schema.Struct({
     ...seq,
+    type: Schema.Literal("interrupted"),
+    node: Schema.String,
+    reason: Schema.String,
+    grace_ms: Schema.Finite
+  }),
+  Schema.Struct({ ...seq, type: Schema.Literal("resumed"), node: Schema.String }),
+  Schema.Struct({
+    ...seq,
     type: Schema.Literal("started"),
     backend_target: Schema.optionalKey(Schema.String)
   }),
@@ -92,6 +100,10 @@ export const runEventView = ({ seq, event }: RelayedEvent): RunEventView => {
         attempt: event.attempt,
         queue_ms: Math.round(event.queueMs * 1000) / 1000
       }
+    case "interrupted":
+      return { seq, type: "interrupted", node: event.node, reason: event.reason, grace_ms: event.graceMs }
+    case "resumed":
+      return { seq, type: "resumed", node: event.node }
     case "started":
       return {
         seq,

@@ -195,7 +195,11 @@ export class Run implements AttemptOwner {
     attempt.linkDown()
     this.#linkReason = reason
     this.#feed({ type: "link_lost", reason, mayResume })
-    if (this.#isLost()) this.#clocks.start("grace", this.#host.limits.resumeGraceMs)
+    if (!this.#isLost()) return
+    const graceMs = this.#host.limits.resumeGraceMs
+    this.#clocks.start("grace", graceMs)
+    this.#append({ type: "interrupted", node: attempt.claim.entry.record.alias, reason, graceMs })
+    this.relay.wake()
   }
 
   /** Whether the run waits for this node to come back. */
@@ -209,6 +213,9 @@ export class Run implements AttemptOwner {
     this.#clocks.stop("grace")
     this.#clocks.heard()
     this.#feed({ type: "resumed" })
+    const node = this.#attempt?.claim.entry.record.alias
+    if (node !== undefined) this.#append({ type: "resumed", node })
+    this.relay.wake()
   }
 
   /** The node came back without the run. */
@@ -437,14 +444,21 @@ export class Run implements AttemptOwner {
   }
 
   #clockExpired(clock: RunClock, measuredMs: number): void {
-    if (clock === "queue") this.#host.reconsider(this)
+    const passing = clock !== "queue" || this.#host.reconsider(this)
     const detail = clockMessage(clock, measuredMs, {
       limits: this.#host.limits,
       totalMs: this.totalMs,
       linkReason: this.#linkReason,
-      selection: this.selection
+      selection: this.selection,
+      passing
     })
-    this.#feed({ type: "clock", clock, measuredMs, detail })
+    this.#feed({
+      type: "clock",
+      clock,
+      measuredMs,
+      detail,
+      ...(passing ? {} : { code: "no_node_available" })
+    })
     this.relay.wake()
   }
 }

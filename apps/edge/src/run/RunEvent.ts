@@ -1,4 +1,4 @@
-// What the consumers of a run see: the edge's own events (queued, dispatched), then those of one attempt.
+// What the consumers of a run see: the edge's own events (queued, dispatched, interrupted, resumed), then those of one attempt.
 import type {
   CancelledEvent,
   CompletedEvent,
@@ -26,6 +26,23 @@ export interface DispatchedEvent {
   readonly queueMs: number
 }
 
+/** The link to the node is lost; the node may come back with the run. */
+export interface InterruptedEvent {
+  readonly type: "interrupted"
+  /** Alias of the node. */
+  readonly node: string
+  /** Why, for a person. */
+  readonly reason: string
+  /** How long the run waits for it, in milliseconds. */
+  readonly graceMs: number
+}
+
+/** The node came back and goes on where it was. */
+export interface ResumedEvent {
+  readonly type: "resumed"
+  readonly node: string
+}
+
 /** The run ended badly. */
 export interface FailedEvent extends RunFailure {
   readonly type: "failed"
@@ -34,6 +51,8 @@ export interface FailedEvent extends RunFailure {
 export type RunEvent =
   | QueuedEvent
   | DispatchedEvent
+  | InterruptedEvent
+  | ResumedEvent
   | StartedEvent
   | DeltaEvent
   | UsageEvent

@@ -13,8 +13,11 @@ export interface RunHost {
    * a link don't count, although they may come back.
    */
   readonly hasAlternative: (run: Run, node: string, connected: boolean) => boolean
-  /** Looks again why no node takes the waiting run: what was known when it began to wait may be past. */
-  readonly reconsider: (run: Run) => void
+  /**
+   * Looks again why no node takes the waiting run: what was known when it began to wait may be past. Whether a node
+   * might still take it by waiting.
+   */
+  readonly reconsider: (run: Run) => boolean
   readonly enqueue: (run: Run, again: boolean) => void
   readonly dequeue: (run: Run) => void
   readonly queuedAhead: (run: Run) => number

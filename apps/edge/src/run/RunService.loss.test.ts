@@ -163,10 +163,10 @@ describe("failover", () => {
       yield* TestClock.adjust("61 seconds")
       const events = read(reader)
       const last = events[events.length - 1]
-      assert.deepInclude(last, { type: "failed", code: "queue_timeout" })
+      assert.deepInclude(last, { type: "failed", code: "no_node_available" })
       assert.match(
         last?.type === "failed" ? last.message : "",
-        /a: this run already failed here; b: offline since .*: connection reset$/
+        /^no node could take it for 60\.0 s \(limit 60 s\); a: this run already failed here; b: offline since .*: connection reset$/
       )
     }).pipe(Effect.provide(fixture(two, { relay: { ...limits.relay, consumerMs: 600_000 } })))
   )
@@ -209,6 +209,8 @@ describe("a lost link", () => {
         "started",
         "delta",
         "delta",
+        "interrupted",
+        "resumed",
         "delta",
         "delta",
         "completed"
@@ -229,7 +231,7 @@ describe("a lost link", () => {
       const { reader } = yield* submit()
       link.say(link.last, started, text("1"))
       yield* lose(link)
-      assert.deepStrictEqual(types(read(reader)), ["dispatched", "started", "delta"])
+      assert.deepStrictEqual(types(read(reader)), ["dispatched", "started", "delta", "interrupted"])
       runs.resume(registry.entry("a")!, join(registry, "a"), [])
       const events = read(reader)
       assert.deepInclude(events[0], { type: "failed", code: "node_lost" })
@@ -244,6 +246,9 @@ describe("a lost link", () => {
       link.say(link.last, started, text("1"))
       read(reader)
       yield* lose(link)
+      assert.deepStrictEqual(read(reader), [
+        { type: "interrupted", node: "a", reason: "connection reset", graceMs: 30_000 }
+      ])
       yield* TestClock.adjust("29 seconds")
       assert.strictEqual(read(reader).length, 0)
       yield* TestClock.adjust("2 seconds")

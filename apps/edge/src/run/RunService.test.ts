@@ -144,6 +144,20 @@ describe("refusal", () => {
     }).pipe(Effect.provide(fixture([record("a")])))
   )
 
+  it.effect("OB7 says which labels there are when it is the labels that fit nowhere", () =>
+    Effect.gen(function* () {
+      const registry = yield* NodeRegistry
+      join(registry, "a")
+      join(registry, "b")
+      const failure = yield* refused(submit({ labels: { room: "cellar" } }))
+      assert.strictEqual(failure.code, "target_not_found")
+      assert.strictEqual(
+        failure.message,
+        "no node that could serve mock/echo has the labels room=cellar; there are: a (room=attic), b (no labels)"
+      )
+    }).pipe(Effect.provide(fixture([record("a", { labels: { room: "attic" } }), record("b")])))
+  )
+
   it.effect("OB7 no_node_available says why for each node", () =>
     Effect.gen(function* () {
       const registry = yield* NodeRegistry

@@ -10,6 +10,8 @@ export interface ClockContext {
   /** Why the link was lost. */
   readonly linkReason: string
   readonly selection: () => ReadonlyArray<NodeVerdict>
+  /** Whether a node might have taken the run if it had waited on. */
+  readonly passing: boolean
 }
 
 /** @param measuredMs what the clock showed when it rang, in milliseconds */
@@ -19,7 +21,7 @@ export const clockMessage = (clock: RunClock, measuredMs: number, context: Clock
   const limit = (ms: number) => `(limit ${ms / 1000} s)`
   switch (clock) {
     case "queue":
-      return `no slot was free for ${measured} ${limit(limits.queueMs)}; ${context
+      return `${context.passing ? "no slot was free" : "no node could take it"} for ${measured} ${limit(limits.queueMs)}; ${context
         .selection()
         .filter((verdict) => verdict.reason !== "no_adapter" && verdict.reason !== "no_target")
         .map((verdict) => `${verdict.alias}: ${verdict.message}`)

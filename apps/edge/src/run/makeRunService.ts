@@ -167,7 +167,9 @@ export const makeRunService = (
     reconsider: (run) => {
       const need = needOf(run.spec, run.excluded)
       const at = clock()
-      remember(run, need, select(registry.all(), need, at), at)
+      const selection = select(registry.all(), need, at)
+      remember(run, need, selection, at)
+      return selection.chosen !== undefined || selection.reasons.some(isPassing)
     },
     enqueue: (run, again) => {
       queue.add(run, again)

@@ -37,11 +37,14 @@ export const refusal = (
   const what = `${need.adapter}/${need.target}`
   if (selection.chosen === undefined) {
     if (!registry.all().some((entry) => couldServe(entry, need))) {
-      return {
-        code: "target_not_found",
-        message: `no node could serve ${what}${labelText(need)}: ${offered(registry, need.adapter)}`,
-        retryable: false
-      }
+      const elsewhere = registry.all().filter((entry) => couldServe(entry, { ...need, labels: undefined }))
+      const message =
+        elsewhere.length > 0
+          ? `no node that could serve ${what} has the labels ${labelText(need.labels)}; there are: ${list(
+              elsewhere.map(({ record }) => `${record.alias} (${labelText(record.labels) || "no labels"})`)
+            )}`
+          : `no node could serve ${what}: ${offered(registry, need.adapter)}`
+      return { code: "target_not_found", message, retryable: false }
     }
     if (!selection.reasons.some(isPassing)) {
       const why = verdicts()
@@ -65,10 +68,10 @@ export const refusal = (
   }
 }
 
-const labelText = ({ labels }: SelectionNeed): string => {
-  const pairs = Object.entries(labels ?? {}).map(([key, value]) => `${key}=${value}`)
-  return pairs.length === 0 ? "" : ` with labels ${pairs.join(", ")}`
-}
+const labelText = (labels: Readonly<Record<string, string>> | undefined): string =>
+  Object.entries(labels ?? {})
+    .map(([key, value]) => `${key}=${value}`)
+    .join(", ")
 
 const list = (names: Iterable<string>): string => {
   const all = [...new Set(names)].sort()

@@ -5,7 +5,7 @@
 //  -----------+----------------------------------+------------+----------------------------------------------
 //  queued     | granted                          | dispatched |
 //             | cancel                           | final      | finish cancelled
-//             | clock queue, clock total         | final      | finish queue_timeout, run_timeout
+//             | clock queue, clock total         | final      | finish queue_timeout (or no_node_available), run_timeout
 //             | drain, stop                      | final      | finish draining
 //  dispatched | started                          | started    | hold
 //             | failed, cancelled                | as started |
@@ -75,7 +75,14 @@ export type MachineInput =
   | { readonly type: "never_left" }
   /** The request can't be sent to any node. */
   | { readonly type: "never_sent"; readonly message: string }
-  | { readonly type: "clock"; readonly clock: RunClock; readonly measuredMs: number; readonly detail: string }
+  | {
+      readonly type: "clock"
+      readonly clock: RunClock
+      readonly measuredMs: number
+      readonly detail: string
+      /** Set when the clock's own code would not be the truth: no node could have taken the run by waiting. */
+      readonly code?: FailureCode
+    }
   | { readonly type: "slow_consumer"; readonly message: string }
   | { readonly type: "drain" }
   | { readonly type: "stop" }
@@ -155,7 +162,7 @@ const drainingOutcome = failed(
 const clockOutcome = (input: Extract<MachineInput, { type: "clock" }>): RunOutcome | undefined =>
   input.clock === "cancel" || input.clock === "grace"
     ? undefined
-    : failed(clockCodes[input.clock], input.detail, true)
+    : failed(input.code ?? clockCodes[input.clock], input.detail, true)
 
 const stepQueued = (state: RunState, input: MachineInput): Transition => {
   switch (input.type) {

@@ -88,6 +88,18 @@ describe("a run for a person", () => {
     )
   })
 
+  it("says that it waits for a lost node, and that the node is back", () => {
+    assert.strictEqual(
+      printed(terminal, [
+        piece("half"),
+        { seq: 4, type: "interrupted", node: "mac", reason: "reset", grace_ms: 30_000 },
+        { seq: 5, type: "resumed", node: "mac" },
+        piece("whole")
+      ]),
+      "half\n[mac lost: reset; waits up to TIME for it]\n[mac is back]\nwhole"
+    )
+  })
+
   it("says why an answer ended, when it is not the usual end", () => {
     assert.strictEqual(
       printed(terminal, [piece("cut"), { seq: 4, type: "completed", finish_reason: "length" }]),

@@ -44,6 +44,12 @@ export class RunPrinter {
         this.#node = event.node
         this.#attempt = event.attempt
         return event.attempt > 1 ? this.#note(`attempt ${event.attempt}, on ${safeLine(event.node)}`) : ""
+      case "interrupted":
+        return this.#note(
+          `${safeLine(event.node)} lost: ${safeLine(event.reason)}; waits up to ${seconds(event.grace_ms)} for it`
+        )
+      case "resumed":
+        return this.#note(`${safeLine(event.node)} is back`)
       case "started":
         return ""
       case "usage":
@@ -152,3 +158,5 @@ export const stdoutOptions = (): RunPrinterOptions => {
     colors: terminal && (process.env.NO_COLOR ?? "") === "" && process.env.TERM !== "dumb"
   }
 }
+
+const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`

@@ -1,5 +1,5 @@
 // Whoever copies a command from the documentation gets what the documentation says. Each page is one terminal: its
-// `sh` blocks run in their order. Only ports and the place of the configuration file are others.
+// `sh` blocks run in their order. Only ports and the place of the files that they write are others.
 import { readFileSync } from "node:fs"
 import { createServer } from "node:net"
 import { join } from "node:path"
@@ -56,7 +56,8 @@ const runPage = async (blocks: ReadonlyArray<CommandBlock>): Promise<void> => {
   const here = (text: string) =>
     text
       .replaceAll(/127\.0\.0\.1:761([012])/g, (_match, index) => `127.0.0.1:${ports[Number(index)]}`)
-      .replaceAll(/(?<=\s)edge\.yaml\b/g, join(folder.path, "edge.yaml"))
+      .replaceAll(/(?<=\s|\$PWD\/)(edge\.yaml|\w+\.token)\b/g, (_match, name) => join(folder.path, name))
+      .replaceAll("$PWD//", "/")
   const shell = new DocShell(cleanup, { IOP_EDGE_URL: http })
   const nodesAreRoutable = () =>
     eventually("the nodes to be routable", async () => {

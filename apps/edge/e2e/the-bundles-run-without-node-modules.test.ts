@@ -60,7 +60,7 @@ describe("the bundle of", () => {
 
     const file = join(folders[app], deployed.bin[command] ?? "")
     assert.strictEqual(statSync(file).mode & 0o111, 0o111)
-    assert.isTrue(existsSync(`${file}.map`))
+    assert.isTrue(existsSync(file.replace(/\.js$/, ".main.js.map")))
     // By its own name, as a shell starts it: the first line of the file finds `node` on the path.
     const path = `${dirname(process.execPath)}:${process.env.PATH}`
     assert.strictEqual(
@@ -70,6 +70,24 @@ describe("the bundle of", () => {
     const child = new ChildProcess(cleanup, { name: command, args: [file, "--version"], cwd: folders[app] })
     assert.deepStrictEqual(await child.end(), { code: 0, signal: undefined })
     assert.deepStrictEqual(warnings(child), [])
+  })
+
+  it.each([
+    ["edge", "edge.js", "iop-edge"],
+    ["edge", "mock-node.js", "mock-node"],
+    ["mock-node", "mock-node.js", "iop-mock-node"]
+  ] as const)("%s says in a sentence that %s needs a newer Node", async (app, file, command) => {
+    await using cleanup = new AsyncDisposableStack()
+    const old = `data:text/javascript,Object.defineProperty(process,"versions",{value:{...process.versions,node:"20.20.2"}})`
+    const child = new ChildProcess(cleanup, {
+      name: command,
+      args: ["--import", old, file, "--version"],
+      cwd: folders[app]
+    })
+    assert.deepStrictEqual(await child.end(), { code: 2, signal: undefined })
+    assert.deepStrictEqual(child.stderr, [`${command} needs Node 24 or newer, this is 20.20.2`])
+    // What runs before the check must link on any Node.
+    assert.notMatch(readFileSync(join(folders[app], file), "utf8"), /^import /m)
   })
 
   it("edge serves the local profile with its two fake nodes, and ends well on SIGTERM", async () => {

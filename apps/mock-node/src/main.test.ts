@@ -65,6 +65,14 @@ describe("the process", () => {
     })
   )
 
+  it.live("ends with 2 and a sentence when it is not told where the edge is", () =>
+    Effect.gen(function* () {
+      const node = yield* mockProcess([], { IOP_NODE_TOKEN: TOKEN })
+      assert.strictEqual(yield* node.exited, 2)
+      assert.deepStrictEqual(node.lines, ["Missing required flag: --edge", "See mock-node --help"])
+    })
+  )
+
   it.live("drains when its commands end, so that nobody's child is left behind", () =>
     Effect.gen(function* () {
       const { link, node } = yield* started(["--control"])

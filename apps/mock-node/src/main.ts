@@ -4,8 +4,8 @@ import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { runNode } from "@iop/node-sdk/runNode"
 import { loggingLayer } from "@iop/platform-common/observability/Logging"
-import { Cause, Data, Effect, Exit, FiberSet, Layer, Option, Runtime } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Cause, Console, Data, Effect, Exit, FiberSet, Layer, Option, Runtime } from "effect"
+import { CliError, CliOutput, Command, Flag } from "effect/cli"
 import { commitFault } from "./commitFault.ts"
 import { FaultyLink } from "./FaultyLink.ts"
 import { faultCommands } from "./faultCommands.ts"
@@ -93,6 +93,21 @@ const initialFaults = (json: string): Effect.Effect<ReadonlyArray<unknown>, Usag
     }
   })
 
+/** Help goes to stdout when it was asked for; a mistake is a sentence and where help is. */
+const presenter: CliOutput.Presenter = {
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? Console.error(`${event.errors.map((error) => error.message).join("\n")}\nSee mock-node --help`)
+      : CliOutput.defaultPresenter.present(event)
+}
+
+/** Stopped by a signal is how this process ends well; 2 is a mistake in its arguments. */
+const exitCodeOf = (exit: Exit.Exit<unknown, unknown>): number | undefined => {
+  if (Exit.isSuccess(exit)) return undefined
+  if (Cause.hasInterruptsOnly(exit.cause)) return 0
+  return CliError.isCliError(Cause.squash(exit.cause)) ? 2 : undefined
+}
+
 const logging = loggingLayer({ level: "info", format: "auto" })
 
 Command.run(command, { version: VERSION }).pipe(
@@ -101,13 +116,14 @@ Command.run(command, { version: VERSION }).pipe(
     error instanceof UsageError || error instanceof NoToken ? Effect.logError(error.message) : Effect.void
   ),
   Effect.tapCause((cause) => (Cause.hasDies(cause) ? Effect.logFatal("crashed", cause) : Effect.void)),
+  Effect.provideService(CliOutput.Presenter, presenter),
   Effect.provide(Layer.mergeAll(NodeServices.layer, logging)),
   NodeRuntime.runMain({
     disableErrorReporting: true,
-    // Stopped by a signal is how this process ends well.
-    teardown: (exit, done) =>
-      Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-        ? done(0)
-        : Runtime.defaultTeardown(exit, done)
+    teardown: (exit, done) => {
+      const code = exitCodeOf(exit)
+      if (code === undefined) Runtime.defaultTeardown(exit, done)
+      else done(code)
+    }
   })
 )

@@ -13,10 +13,11 @@ import { eventually } from "./harness/waiting.ts"
 const HEARTBEAT_MS = 400
 const TOKENS = 400
 
-describe("an edge whose network fails", () => {
+/** An edge that gives lost runs this long, and what its tests do with it. */
+const useNetwork = (resumeGrace: string) => {
   const shared = useEdge({
     nodes: [mockNodeConfig("tower")],
-    link: { heartbeat_interval: `${HEARTBEAT_MS}ms`, resume_grace: "2s" }
+    link: { heartbeat_interval: `${HEARTBEAT_MS}ms`, resume_grace: resumeGrace }
   })
 
   const join = async () => {
@@ -56,6 +57,12 @@ describe("an edge whose network fails", () => {
         openEnds({ port: shared.edge.nodes.port }) === 1 && openEnds({ peerPort: proxy.address.port }) === 1
     )
 
+  return { shared, join, begin, expectWhole, ended, expectNoZombie }
+}
+
+describe("an edge whose network fails for longer than it waits", () => {
+  const { shared, join, begin, ended, expectNoZombie } = useNetwork("1s")
+
   it("LK1 a half-open link is suspect, then dead, its run ends, and the node comes back by itself", async () => {
     const { proxy, node, epoch } = await join()
     const stream = await begin(50)
@@ -82,6 +89,11 @@ describe("an edge whose network fails", () => {
     await node.line("that the run is not wanted", (line) => line.includes("runs were dropped"))
     await expectNoZombie(proxy)
   })
+})
+
+describe("an edge whose network fails", () => {
+  // Longer than a node may take to redial, however its dice fall.
+  const { shared, join, begin, expectWhole, ended, expectNoZombie } = useNetwork("20s")
 
   it("LK2 a link that loses what the node says is given up by both ends, and the run goes on over the next", async () => {
     const { proxy, node, epoch } = await join()

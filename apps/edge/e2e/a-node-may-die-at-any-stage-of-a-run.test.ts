@@ -19,8 +19,7 @@ describe("an edge that loses a node in the middle of its runs", () => {
   const shared = useEdge({
     nodes: [mockNodeConfig("tower", { slots: 60 }), mockNodeConfig("laptop", { slots: 4 })],
     link: { heartbeat_interval: "400ms", resume_grace: "1500ms" },
-    runs: { queue_limit: 100 },
-    http: { sse_comment: "50ms" }
+    runs: { queue_limit: 100 }
   })
 
   const join = async (id = "tower", proxy?: ChaosProxy) => {
@@ -94,48 +93,6 @@ describe("an edge that loses a node in the middle of its runs", () => {
     await tower.kill()
     await expectElsewhere(stream)
     expect(await slots("tower")).toBe(0)
-  })
-
-  it("ND4 a link that is cut in the middle of an answer leaves it unbroken, with comments meanwhile", async () => {
-    const proxy = await ChaosProxy.open(shared.cleanup, shared.edge.nodes)
-    await join("tower", proxy)
-    const tokens = 300
-    const http = await RawHttp.open(shared.cleanup, shared.edge.http)
-    http.request("POST", "/admin/v1/runs?events=true", {
-      adapter: "mock",
-      target: "count",
-      prompt: countPrompt(tokens, { interval_ms: 5 })
-    })
-    const head = await http.head()
-    const runId = head.headers["x-iop-run-id"] ?? ""
-    const parser = new SseParser()
-    const read = async () => {
-      const chunk = await http.chunk()
-      if (chunk !== undefined) parser.push(chunk)
-      return chunk !== undefined
-    }
-    const deltas = () =>
-      parser.events
-        .map(({ data }) => JSON.parse(data) as { type: string; text?: string; node?: string })
-        .filter(({ type }) => type === "delta")
-    while (deltas().length < 10) await read()
-    await second("count")
-    proxy.refuses = true
-    proxy.cut()
-    await shared.edge.admin.untilNode("tower", "offline")
-    const comments = parser.comments
-    while (parser.comments < comments + 3) await read()
-    proxy.refuses = false
-    while (await read()) {
-      // Until the stream has ended in order.
-    }
-    expect(
-      deltas()
-        .map(({ text }) => text)
-        .join("")
-    ).toBe(countText(runId, tokens))
-    expect(JSON.parse(parser.events.at(-1)?.data ?? "")).toMatchObject({ type: "completed" })
-    expect(await shared.edge.admin.run(runId)).toMatchObject({ attempt: 1, node: "tower-alias" })
   })
 
   it("ND5 a process that is killed in the middle of an answer ends it with node_lost when the grace is over", async () => {
@@ -291,5 +248,58 @@ describe("an edge that loses a node in the middle of its runs", () => {
         (await shared.edge.admin.node("tower")).remote?.endsWith(`:${newcomer.localPort}`)
       )
     })
+  })
+})
+
+describe("an edge that loses a link in the middle of a run", () => {
+  const shared = useEdge({
+    nodes: [mockNodeConfig("tower"), mockNodeConfig("laptop")],
+    // Longer than a node may take to redial, however its dice fall.
+    link: { heartbeat_interval: "400ms", resume_grace: "20s" },
+    http: { sse_comment: "50ms" }
+  })
+
+  it("ND4 a link that is cut in the middle of an answer leaves it unbroken, with comments meanwhile", async () => {
+    const proxy = await ChaosProxy.open(shared.cleanup, shared.edge.nodes)
+    new MockNode(shared.cleanup, { edge: proxy.address, token: tokenOf("tower"), name: "tower" })
+    await shared.edge.admin.untilNode("tower", "routable")
+    const tokens = 300
+    const http = await RawHttp.open(shared.cleanup, shared.edge.http)
+    http.request("POST", "/admin/v1/runs?events=true", {
+      adapter: "mock",
+      target: "count",
+      prompt: countPrompt(tokens, { interval_ms: 5 })
+    })
+    const head = await http.head()
+    const runId = head.headers["x-iop-run-id"] ?? ""
+    const parser = new SseParser()
+    const read = async () => {
+      const chunk = await http.chunk()
+      if (chunk !== undefined) parser.push(chunk)
+      return chunk !== undefined
+    }
+    const deltas = () =>
+      parser.events
+        .map(({ data }) => JSON.parse(data) as { type: string; text?: string; node?: string })
+        .filter(({ type }) => type === "delta")
+    while (deltas().length < 10) await read()
+    const laptop = await shared.node("laptop", ["count"])
+    proxy.refuses = true
+    proxy.cut()
+    await shared.edge.admin.untilNode("tower", "offline")
+    const comments = parser.comments
+    while (parser.comments < comments + 3) await read()
+    proxy.refuses = false
+    while (await read()) {
+      // Until the stream has ended in order.
+    }
+    expect(
+      deltas()
+        .map(({ text }) => text)
+        .join("")
+    ).toBe(countText(runId, tokens))
+    expect(JSON.parse(parser.events.at(-1)?.data ?? "")).toMatchObject({ type: "completed" })
+    expect(laptop.runs.size).toBe(0)
+    expect(await shared.edge.admin.run(runId)).toMatchObject({ attempt: 1, node: "tower-alias" })
   })
 })

@@ -51,7 +51,7 @@ describe("an edge whose reader stops reading", () => {
     expect((await streamB.finish()).type).toBe("completed")
     expect(streamB.text).toBe(textsB.join(""))
     // A second run takes milliseconds; held up by the first it would take until its clock.
-    expect(performance.now() - start).toBeLessThan(5_000)
+    expect(performance.now() - start).toBeLessThan(20_000)
     expect(runA.waitingEvents).toBeGreaterThan(DELTAS / 4)
     await eventually("three more heartbeats", () => node.pings >= pings + 3)
     expect((await shared.edge.admin.node("tower")).state).toBe("routable")

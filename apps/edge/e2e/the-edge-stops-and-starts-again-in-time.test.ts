@@ -58,7 +58,7 @@ describe("an edge that is told to stop", () => {
     expect(code).toBe(0)
     console.log(`ED1 the edge ended after ${Math.round(ms)} ms with ${ids.length} nodes`)
     // A second is the promise; a busy machine gets more, the drain clock not.
-    expect(ms).toBeLessThan(5_000)
+    expect(ms).toBeLessThan(15_000)
     const ends = await Promise.all(nodes.map((node) => node.take("goodbye")))
     expect(new Set(ends.map((goodbye) => goodbye.code))).toEqual(new Set([GoodbyeCode.SHUTDOWN]))
     await within("the end of the idle connections", Promise.all([idle.closed, unregistered.closed]))

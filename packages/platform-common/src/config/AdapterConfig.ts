@@ -7,6 +7,9 @@ import { FilledText, HttpUrl, Identifier, JsonObject, TargetName, wholeNumber } 
 import { HiddenText, SecretText } from "./SecretText.ts"
 import { optional, required, setting } from "./setting.ts"
 
+/** Which types of adapters are only handed to nodes so far. */
+const NOT_YET = "No program in this repository runs it yet; a node by others may."
+
 const common = {
   name: required(Identifier, "The adapter's name. The same name on several nodes is one adapter."),
   slots: setting(wholeNumber(1, 10_000), Default.ADAPTER_SLOTS, "Runs in flight on this adapter."),
@@ -16,6 +19,9 @@ const common = {
     "The targets to offer; none: those that the adapter finds by itself."
   )
 }
+
+/** What every adapter has, whatever its type. */
+export const AdapterCommon = Schema.Struct(common)
 
 const Command = Schema.Array(Schema.String.annotate({ expected: "a text" }))
   .annotate({ expected: "a list: the program and its arguments" })
@@ -74,7 +80,7 @@ const OpenaiAdapter = Schema.Struct({
   ...common,
   type: required(
     Schema.Literal("openai"),
-    "Any server that speaks OpenAI's API: vLLM, llama.cpp, LM Studio."
+    `Any server that speaks OpenAI's API: vLLM, llama.cpp, LM Studio. ${NOT_YET}`
   ),
   base_url: required(HttpUrl, "The server as the node sees it, such as http://127.0.0.1:8000/v1."),
   api_key: optional(SecretText, "Sent to the server as a bearer token."),
@@ -93,7 +99,7 @@ const OpenaiAdapter = Schema.Struct({
 
 const OllamaAdapter = Schema.Struct({
   ...common,
-  type: required(Schema.Literal("ollama"), "An Ollama server."),
+  type: required(Schema.Literal("ollama"), `An Ollama server. ${NOT_YET}`),
   base_url: required(HttpUrl, "The server as the node sees it, such as http://127.0.0.1:11434."),
   keep_alive: optional(
     FilledText,
@@ -105,7 +111,7 @@ const OllamaAdapter = Schema.Struct({
 
 const CliAdapter = Schema.Struct({
   ...common,
-  type: required(Schema.Literal("cli"), "Commands as targets."),
+  type: required(Schema.Literal("cli"), `Commands as targets. ${NOT_YET}`),
   command: optional(
     Command,
     "The command of every target that has no profile of its own. Never given to a shell."
@@ -119,7 +125,7 @@ const CliAdapter = Schema.Struct({
 
 const CustomAdapter = Schema.Struct({
   ...common,
-  type: required(Schema.Literal("custom"), "An adapter of a node by somebody else."),
+  type: required(Schema.Literal("custom"), "An adapter of your own, as of a node made with the SDK."),
   kind: required(Identifier, "What the node calls this kind of adapter."),
   settings: setting(JsonObject, {}, "Settings of its own, passed on as they are.")
 })

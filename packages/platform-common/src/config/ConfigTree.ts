@@ -3,6 +3,7 @@
 
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode } from "yaml"
 import { type ConfigPath, formatPath } from "./ConfigProblem.ts"
+import { leafKindAt } from "./configShape.ts"
 import { MAX_CONFIG_DEPTH, type TextPlace, type YamlText } from "./readYaml.ts"
 import { substitute } from "./substitute.ts"
 
@@ -108,7 +109,7 @@ export class ConfigTree {
         mark({ blank: value === null && source === "" })
         return value
       }
-      const { problems, text, variables } = substitute(value, env)
+      const { problems, text, variables } = substitute(value, env, leafKindAt(path) === "secret")
       for (const message of problems) problem(path, place, message)
       mark({ hidden: variables.length > 0 || problems.length > 0, variables })
       return text

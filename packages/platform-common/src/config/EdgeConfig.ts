@@ -116,7 +116,7 @@ export const EdgeConfig = Schema.Struct({
   routes: setting(
     Schema.Array(RouteConfig).annotate({ expected: "a list of routes" }),
     [],
-    "Model names for HTTP clients. None: every target is offered under its own name."
+    "Model names for clients of an OpenAI-compatible API, which this version does not have yet: checked, and not used."
   ),
   link: section(LinkConfig, "The rules of the links between nodes and the edge."),
   runs: section(RunsConfig, "The clocks and limits of runs."),

@@ -41,7 +41,7 @@ export const OpsListenConfig = Schema.Struct({
 /** The three listeners. */
 export const ListenConfig = Schema.Struct({
   nodes: section(NodesListenConfig, "Nodes dial in here."),
-  http: section(HttpListenConfig, "The OpenAI-compatible API, the admin API and the dashboard."),
+  http: section(HttpListenConfig, "The admin API, which the console and the commands use."),
   ops: section(OpsListenConfig, "/metrics, /healthz and /readyz.")
 }).annotate({ expected: "a map" })
 export type ListenConfig = typeof ListenConfig.Type

@@ -3,9 +3,13 @@
 // a file are found at once.
 
 import { createHash } from "node:crypto"
+import { Exit, Schema, SchemaIssue } from "effect"
+import { AdapterCommon } from "./AdapterConfig.ts"
 import type { ConfigPath } from "./ConfigProblem.ts"
 import { quote } from "./ConfigProblem.ts"
 import { type ConfigTree, isRecord } from "./ConfigTree.ts"
+import { choicesAt } from "./configShape.ts"
+import { describeIssue } from "./describeIssue.ts"
 import type { Findings } from "./Findings.ts"
 
 /** The items of a list that are records, with their paths. */
@@ -46,6 +50,9 @@ interface Holder {
   readonly owner: string
 }
 
+/** Characters below which a secret is doubted: some 80 bits of what `edge token` makes. */
+const SHORT_SECRET = 16
+
 const sources = { nodes: ["token", "token_file", "token_sha256"], api_keys: ["key", "key_file"] } as const
 
 /** Ids, aliases and secrets of nodes; names and secrets of keys; adapters. */
@@ -74,6 +81,18 @@ export const checkNodes = (findings: Findings): void => {
     findings,
     nodes.map(({ path }) => path)
   )
+  for (const { path, value } of nodes) {
+    const { adapters } = value
+    if (adapters === undefined || adapters === null || (Array.isArray(adapters) && adapters.length === 0)) {
+      findings.warn(
+        [...path, "adapters"],
+        `${nodeName(tree, path)} has no adapters: it can join, but gets no run`,
+        {
+          onKey: true
+        }
+      )
+    }
+  }
   const list = tree.get(["nodes"])
   if (list === undefined || (Array.isArray(list) && list.length === 0)) {
     findings.warn(["nodes"], "no nodes: nothing can register, so no run can be served", { onKey: true })
@@ -158,6 +177,12 @@ const checkSecret = (
     findings.add(path, `${holder} is empty${from.length === 0 ? "" : ` (from ${from.join(", ")})`}`)
     return
   }
+  if (source !== "token_sha256" && secret.length < SHORT_SECRET) {
+    findings.warn(
+      path,
+      `${holder} has fewer than ${SHORT_SECRET} characters and may be guessed; make one with: edge token`
+    )
+  }
   const digest =
     source === "token_sha256" ? secret.toLowerCase() : createHash("sha256").update(secret).digest("hex")
   const first = holders.get(digest)
@@ -182,6 +207,7 @@ const checkAdapters = (findings: Findings, nodes: ReadonlyArray<ConfigPath>): vo
     const own = new Map<string, ConfigPath>()
     for (const { path, value } of recordsAt(tree, [...node, "adapters"])) {
       checkCli(findings, path, value)
+      checkCommon(findings, path)
       const { name } = value
       if (typeof name !== "string" || name === "") continue
       const namePath = [...path, "name"]
@@ -219,6 +245,23 @@ const adapterKind = (
   if (value.type !== "custom") return shownText(tree, [...path, "type"])
   const kind = shownText(tree, [...path, "kind"])
   return kind === undefined ? undefined : `custom (${kind})`
+}
+
+const decodeCommon = Schema.decodeUnknownExit(AdapterCommon, { errors: "all" })
+
+/** Of an adapter whose type is unknown the schema says no more than that; what all types share is told as well. */
+const checkCommon = (findings: Findings, path: ConfigPath): void => {
+  const { tree } = findings
+  const typePath = [...path, "type"]
+  if (choicesAt(typePath).includes(String(tree.get(typePath)))) return
+  const decoded = decodeCommon(tree.get(path))
+  if (Exit.isSuccess(decoded)) return
+  for (const reason of decoded.cause.reasons) {
+    if (reason._tag !== "Fail" || !SchemaIssue.isIssue(reason.error.issue)) continue
+    for (const { message, path: place, ...more } of describeIssue(reason.error.issue, tree, path)) {
+      findings.add(place, message, more)
+    }
+  }
 }
 
 const checkCli = (findings: Findings, path: ConfigPath, value: Record<string, unknown>): void => {

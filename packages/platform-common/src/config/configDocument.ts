@@ -17,8 +17,13 @@ nodes:
   - id: tower
     token: \${TOWER_TOKEN}
     adapters:
-      - { name: llama, type: openai, base_url: "http://127.0.0.1:8000/v1", slots: 4 }
+      - { name: mock, type: mock, slots: 4 } # the fake node's
+      - { name: shout, type: custom, kind: shout, targets: [loud] } # one of your own, by the SDK
 \`\`\`
+
+**What runs today:** adapters of type \`mock\`, which the fake node has, and \`custom\`, which are
+[yours](../packages/node-sdk/README.md). The types \`openai\`, \`ollama\` and \`cli\` are checked and handed to the node, but no
+program in this repository runs them yet; a node by others may. \`routes\` are checked and not used yet.
 
 \`edge check FILE\` says everything that is wrong with a file, with line and column, without starting anything.
 

@@ -10,7 +10,11 @@ import { loaded } from "./testing/problemsOf.ts"
 
 const read = (path: string) => readFileSync(new URL(`../../../../${path}`, import.meta.url), "utf8")
 const example = () => read("apps/edge/edge.example.yaml")
-const env = { EDGE_KEY_LAPTOP: "k3y", TOWER_TOKEN: "t1", FAKE_TOKEN: "t2" }
+const env = {
+  EDGE_KEY_LAPTOP: "k3y-of-the-laptop",
+  TOWER_TOKEN: "token-of-the-tower",
+  FAKE_TOKEN: "token-of-the-fake"
+}
 
 /** The names of all keys that records below a schema have. */
 const keysBelow = (ast: SchemaAST.AST): ReadonlyArray<string> =>

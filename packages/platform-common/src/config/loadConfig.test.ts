@@ -16,7 +16,8 @@ const file = (name: string, content: string | Uint8Array): string => {
   return path
 }
 
-const good = "listen: { nodes: { host: 127.0.0.1 } }\nnodes: [{ id: a, token: t0ken }]\n"
+const good =
+  "listen: { nodes: { host: 127.0.0.1 } }\nnodes: [{ id: a, token: t0ken, adapters: [{ name: m, type: mock }] }]\n"
 
 const load = (path: string, env: Record<string, string> = {}) =>
   loadConfig(path, { env }).pipe(Effect.provide(NodeFileSystem.layer))
@@ -28,11 +29,11 @@ describe("loadConfig", () => {
   it.effect("reads a file and the files that it names, relative to it", () =>
     Effect.gen(function* () {
       mkdirSync(join(folder, "secrets"), { recursive: true })
-      file("secrets/a", "t0ken\n")
+      file("secrets/a", "t0ken-of-16-chars\n")
       const path = file("named.yaml", good.replace("token: t0ken", "token_file: secrets/a"))
       const { config, warnings } = yield* load(path)
       const token = config.nodes[0]?.token
-      assert.strictEqual(token && Redacted.value(token), "t0ken")
+      assert.strictEqual(token && Redacted.value(token), "t0ken-of-16-chars")
       assert.deepStrictEqual(warnings, [])
     })
   )

@@ -4,12 +4,15 @@ import { errorsOf, loaded, warningsOf } from "./testing/problemsOf.ts"
 
 const quiet = "listen: { nodes: { host: 127.0.0.1 } }\n"
 
+const longToken = "0123456789abcdef"
+const adapters = "adapters: [{ name: m, type: mock }]"
+
 /** A file with one node, whose keys are given. */
 const node = (keys: string) => `${quiet}nodes:\n  - { ${keys} }\n`
 
 describe("values", () => {
   it("fills in every default", () => {
-    const { config, warnings } = loaded(node("id: tower, token: t0ken"))
+    const { config, warnings } = loaded(node(`id: tower, token: "${longToken}", ${adapters}`))
     assert.deepStrictEqual(warnings, [])
     assert.strictEqual(config.edge.id, "edge")
     assert.deepStrictEqual(config.listen.http, { host: "127.0.0.1", port: 7611, insecure: false, hosts: [] })
@@ -18,7 +21,7 @@ describe("values", () => {
     assert.strictEqual(config.runs.total_timeout, undefined)
     const [tower] = config.nodes
     assert.strictEqual(tower?.alias, "tower")
-    assert.strictEqual(tower?.token && Redacted.value(tower.token), "t0ken")
+    assert.strictEqual(tower?.token && Redacted.value(tower.token), longToken)
     assert.deepStrictEqual(tower?.labels, {})
     assert.deepStrictEqual(config.routes, [])
   })
@@ -192,7 +195,7 @@ ${quiet}nodes:
     assert.deepStrictEqual(errorsOf(text, { env: { B: "set" } }), [
       `1:13  edge.id: the variable EDGE is not set; set it, or give a default: \${EDGE:-default}`,
       `4:11  nodes[0].id: the variable A is not set; set it, or give a default: \${A:-default}`,
-      `4:33  nodes[0].token: the variable T is not set; set it, or give a default: \${T:-default}`
+      "4:33  nodes[0].token: the variable T is not set; set it in the environment that the edge starts in"
     ])
   })
 
@@ -362,16 +365,19 @@ tracing: { otlp_url: "http://me:sekrit@collector" }
         "4:47  link.max_register_frame: max_register_frame must not be more than max_node_frame"
       ]
     )
-    assert.deepStrictEqual(warningsOf(`${node("id: a, token: t")}http: { max_body: 64MiB }\n`), [
-      "http.max_body: http.max_body is more than link.max_edge_frame: the largest requests are accepted but fit into no frame to a node"
-    ])
+    assert.deepStrictEqual(
+      warningsOf(`${node(`id: a, token: "${longToken}", ${adapters}`)}http: { max_body: 64MiB }\n`),
+      [
+        "http.max_body: http.max_body is more than link.max_edge_frame: the largest requests are accepted but fit into no frame to a node"
+      ]
+    )
   })
 })
 
 describe("routes", () => {
   const nodes = `${quiet}nodes:
   - id: tower
-    token: t
+    token: "${longToken}"
     labels: { gpu: big }
     adapters: [{ name: llama, type: openai, base_url: "http://x", targets: [qwen, gemma] }]
 `
@@ -419,7 +425,7 @@ api_keys:
     const errors = errorsOf(text)
     assert.deepStrictEqual(errors, [
       `4:25  api_keys[0].key: api key "empty" is empty`,
-      `5:25  api_keys[1].key: the variable KEY is not set; set it, or give a default: \${KEY:-default}`,
+      "5:25  api_keys[1].key: the variable KEY is not set; set it in the environment that the edge starts in",
       `6:25  api_keys[2].key: api key "token" (line 6) has the same secret as node "a" (line 2); give each its own`,
       `8:23  api_keys[4].key: api key "two" (line 8) has the same secret as api key "one" (line 7); give each its own`,
       `9:13  api_keys[5].name: "one" is already the name of a key in line 7`,
@@ -450,8 +456,7 @@ api_keys:
 
   it("the default listener of nodes warns, with TLS it does not, and TLS needs its files", () => {
     assert.match(warningsOf("nodes: [{ id: a, token: t }]").join(), /^listen\.nodes\.host: .*without tls/)
-    const tls =
-      "listen: { nodes: { tls: { cert_file: c.pem, key_file: k.pem } } }\nnodes: [{ id: a, token: t }]\n"
+    const tls = `listen: { nodes: { tls: { cert_file: c.pem, key_file: k.pem } } }\nnodes: [{ id: a, token: "${longToken}", ${adapters} }]\n`
     const files = { "/etc/iop/c.pem": "x", "/etc/iop/k.pem": "x" }
     const { config, warnings } = loaded(tls, { files })
     assert.deepStrictEqual(warnings, [])
@@ -494,4 +499,40 @@ runs: { queue_timeout: soon }
     errors.map((error) => Number(error.split(":")[0])),
     [1, 3, 4, 5, 5, 7, 8]
   )
+})
+
+describe("nodes that can do little", () => {
+  it("a short secret and a node without adapters are warnings", () => {
+    const text = `${quiet}api_keys: [{ name: k, key: k3y }]
+nodes:
+  - { id: a, token: fifteen-letters, ${adapters} }
+  - { id: b, token: "\${T}", ${adapters} }
+  - { id: c, token: "sixteen-letters.", adapters: [] }
+`
+    assert.deepStrictEqual(errorsOf(text, { env: { T: "t" } }), [])
+    const short = "has fewer than 16 characters and may be guessed; make one with: edge token"
+    assert.deepStrictEqual(warningsOf(text, { env: { T: "t" } }), [
+      `api_keys[0].key: api key "k" ${short}`,
+      `nodes[0].token: the token of node "a" ${short}`,
+      `nodes[1].token: the token of node "b" ${short}`,
+      `nodes[2].adapters: node "c" has no adapters: it can join, but gets no run`
+    ])
+  })
+
+  it("a bad id is told once, not as an alias too", () => {
+    assert.deepStrictEqual(errorsOf(node("id: two words, token: t")), [
+      "3:11  nodes[0].id: expected a name of 1 to 64 letters, digits, dots, hyphens and underscores that starts with a letter or digit, found a text"
+    ])
+  })
+
+  it("an adapter of an unknown type is told what else is wrong with it", () => {
+    const text = node("id: a, token: t, adapters: [{ name: m, type: mok, slots: 0 }, { slots: 1.5 }]")
+    assert.deepStrictEqual(errorsOf(text), [
+      `3:52  nodes[0].adapters[0].type: expected one of mock, openai, ollama, cli, custom, found the text "mok"; did you mean mock?`,
+      "3:64  nodes[0].adapters[0].slots: expected a whole number from 1 to 10000, found the number 0",
+      "3:69  nodes[0].adapters[1].name: is missing",
+      "3:69  nodes[0].adapters[1].type: is missing; expected one of mock, openai, ollama, cli, custom",
+      "3:78  nodes[0].adapters[1].slots: expected a whole number from 1 to 10000, found the number 1.5"
+    ])
+  })
 })

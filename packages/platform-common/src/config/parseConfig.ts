@@ -13,6 +13,7 @@ import { coerce, leafKindAt, overridablePaths } from "./configShape.ts"
 import { describeIssue, suggestion } from "./describeIssue.ts"
 import { EdgeConfig } from "./EdgeConfig.ts"
 import { Findings } from "./Findings.ts"
+import { Identifier } from "./names.ts"
 import { readYaml } from "./readYaml.ts"
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -179,12 +180,14 @@ const coerceFilledIn = (tree: ConfigTree): void => {
   walk(tree.value, [])
 }
 
+const isIdentifier = Schema.is(Identifier)
+
 /** A node without an alias goes by its id. */
 const fillAliases = (tree: ConfigTree): void => {
   for (const { path, value } of recordsAt(tree, ["nodes"])) {
     if (Object.hasOwn(value, "alias")) continue
     // Without a usable id the decoding fails at the id; the alias is not to be blamed as well.
-    value.alias = typeof value.id === "string" && !tree.mark([...path, "id"]).blank ? value.id : "node"
+    value.alias = isIdentifier(value.id) && !tree.mark([...path, "id"]).blank ? value.id : "node"
   }
 }
 

@@ -25,6 +25,34 @@ describe("readYaml", () => {
     assert.deepStrictEqual(errorsOf(`---\n${node}...\n`), [])
   })
 
+  it("CF7 a line that is indented wrongly is named, and nothing that only follows from it", () => {
+    const errors = (...lines: ReadonlyArray<string>) => errorsOf(`nodes:\n${lines.join("\n")}\n`)
+    const between = (spaces: number, columns: string) =>
+      `indented by ${spaces} spaces, the lines before by ${columns}; what belongs to one map or list starts in the same column`
+    const tooFar = (spaces: number, before: number) =>
+      `indented by ${spaces} spaces, further than the line before, which has its value already; keys of one map start in the same column, here after ${before} spaces`
+    assert.deepStrictEqual(errors("  - id: a", "   token: sekrit"), [`3:4  ${between(3, "2 or 4")}`])
+    assert.deepStrictEqual(errors("  - id: a", "    labels:", "      a: b", "     c: d"), [
+      `5:6  ${between(5, "4 or 6")}`
+    ])
+    assert.deepStrictEqual(errors("  - id: a", "     token: sekrit"), [`3:6  ${tooFar(5, 4)}`])
+    assert.deepStrictEqual(errors("  - id: a", "    token: sekrit", "", "       x: y"), [
+      `5:8  ${tooFar(7, 4)}`
+    ])
+    assert.deepStrictEqual(errors("  - id: a", "    adapters: []", "\t  - name: m"), [
+      "4:1  a tab in the indentation; YAML allows spaces only"
+    ])
+  })
+
+  it("CF7 a missing sign is not taken for an indentation", () => {
+    assert.deepStrictEqual(errorsOf('nodes:\n  - id: "a\n    token: t\n'), [
+      "4:1  a character is missing here: a closing quote or bracket, a colon, a comma or a space"
+    ])
+    assert.deepStrictEqual(errorsOf("edge: id: a\n"), [
+      "1:7  a key and its map or list cannot start on one line like this; is a line break or an indentation missing?"
+    ])
+  })
+
   it("CF9 custom tags are refused, the tags of YAML itself are not", () => {
     assert.deepStrictEqual(
       errorsOf(

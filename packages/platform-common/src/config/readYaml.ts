@@ -14,6 +14,7 @@ import {
   visit,
   YAMLParseError
 } from "yaml"
+import { indentFault } from "./indentFault.ts"
 import { yamlMessage } from "./yamlMessages.ts"
 
 /** Some thousand nodes with long adapters; a bomb that the parser can take in a fraction of a second. */
@@ -92,7 +93,20 @@ export const readYaml = (text: string): YamlText | ReadonlyArray<SyntaxProblem> 
   if (second !== undefined) {
     faults.push(new YAMLParseError([second.range[0], second.range[1]], "MULTIPLE_DOCS", ""))
   }
-  for (const fault of faults) report(fault.pos[0], yamlMessage(fault.code))
+  const sourceLines = text.split("\n")
+  // Lines whose other faults only follow from an indentation.
+  const explained = new Set<number>()
+  for (const { code, pos } of faults) {
+    if (code !== "BAD_INDENT" && code !== "MISSING_CHAR" && code !== "BLOCK_AS_IMPLICIT_KEY") continue
+    const { line } = placeOf(pos[0])
+    const indent = indentFault(sourceLines, code, line)
+    if (indent === undefined) continue
+    explained.add(line).add(indent.line)
+    if (!problems.some((known) => known.line === indent.line)) problems.push(indent)
+  }
+  for (const { code, pos } of faults) {
+    if (!explained.has(placeOf(pos[0]).line)) report(pos[0], yamlMessage(code))
+  }
   visit(document, {
     Node: (_, node) => {
       if (isNode(node) && !isAlias(node) && node.tag !== undefined && !allowedTag.test(node.tag)) {

@@ -11,8 +11,15 @@ export interface Substituted {
 const place = /\$\$\{|\$\{([^{}]*)(\})?/g
 const reference = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 
-/** Fills in every `${NAME}` and `${NAME:-default}`; the default is also used for a variable that is empty. */
-export const substitute = (text: string, env: Readonly<Record<string, string | undefined>>): Substituted => {
+/**
+ * Fills in every `${NAME}` and `${NAME:-default}`; the default is also used for a variable that is empty. Nobody is
+ * advised to give a secret a default: it would stand in the file for all to read.
+ */
+export const substitute = (
+  text: string,
+  env: Readonly<Record<string, string | undefined>>,
+  secret = false
+): Substituted => {
   const variables: Array<string> = []
   const problems: Array<string> = []
   const filled = text.replace(place, (match, inner: string | undefined, close: string | undefined) => {
@@ -28,7 +35,11 @@ export const substitute = (text: string, env: Readonly<Record<string, string | u
     const value = Object.hasOwn(env, name) ? env[name] : undefined
     if (parts[2] !== undefined && (value === undefined || value === "")) return parts[2]
     if (value === undefined) {
-      problems.push(`the variable ${name} is not set; set it, or give a default: \${${name}:-default}`)
+      problems.push(
+        secret
+          ? `the variable ${name} is not set; set it in the environment that the edge starts in`
+          : `the variable ${name} is not set; set it, or give a default: \${${name}:-default}`
+      )
       return ""
     }
     variables.push(name)

@@ -24,7 +24,7 @@ const runByCi = (block: CommandBlock): boolean =>
     )
 
 const startsEdge = (text: string): boolean => /--filter edge start$|\bserve\b/.test(text)
-const startsNode = (text: string): boolean => /--filter mock-node start\b/.test(text)
+const startsNode = (text: string): boolean => /--filter mock-node start\b|examples\/\w+Node\.ts\b/.test(text)
 
 /** Ports that nobody listens on at this moment. */
 const freePorts = async (count: number): Promise<ReadonlyArray<number>> => {
@@ -55,7 +55,7 @@ const runPage = async (blocks: ReadonlyArray<CommandBlock>): Promise<void> => {
   const folder = new TempFolder(cleanup)
   const here = (text: string) =>
     text
-      .replaceAll(/127\.0\.0\.1:761([012])/g, (_match, index) => `127.0.0.1:${ports[Number(index)]}`)
+      .replaceAll(/(127\.0\.0\.1[: ])761([012])/g, (_match, host, index) => `${host}${ports[Number(index)]}`)
       .replaceAll(/(?<=\s|\$PWD\/)(edge\.yaml|\w+\.token)\b/g, (_match, name) => join(folder.path, name))
       .replaceAll("$PWD//", "/")
   const shell = new DocShell(cleanup, { IOP_EDGE_URL: http })

@@ -6,7 +6,7 @@ import { parseConfig } from "@iop/platform-common/config/parseConfig"
 import { Result } from "effect"
 import { workspace } from "./sourceFiles.ts"
 
-const examples = ["README.md", "docs/*.md"]
+const examples = ["README.md", "docs/*.md", "packages/*/README.md", "examples/*/README.md"]
   .flatMap((pattern) => globSync(pattern, { cwd: workspace }))
   .flatMap((path) => {
     const text = readFileSync(join(workspace, path), "utf8")

@@ -1,6 +1,6 @@
 // A node with one adapter: says what it is told in capitals, a word at a time.
 //
-//   IOP_NODE_TOKEN=… node shoutNode.ts 192.168.1.2 7610
+//   IOP_NODE_TOKEN=… npx -y pnpm@12 --filter @iop/node-sdk exec node examples/shoutNode.ts 192.168.1.2 7610
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import { AdapterFailure, defineAdapter } from "@iop/node-sdk/Adapter"
 import { runNode } from "@iop/node-sdk/runNode"

@@ -207,7 +207,6 @@ describe("an edge with two readers of one run", () => {
     const got = parser.events.filter(({ name }) => name === "message")
     const last = JSON.parse(got.at(-1)?.data ?? "{}") as ApiEvent
     // It never looks finished: it has an error, or no end at all.
-    expect(last.type === "completed" && got.length < PIECES).toBe(false)
     expect(parser.events.some(({ name }) => name === "error") || last.type !== "completed").toBe(true)
   })
 })
@@ -243,9 +242,12 @@ describe("an edge with an answer without end", () => {
         { adapter: "mock", target: "flood", prompt: `x {"tokens": ${tokens}, "size": ${SIZE}}` },
         ({ type, text }) => {
           if (type !== "delta") return
-          const head = `${next++} `
-          if (text !== head + filler.slice(head.length)) wrong += 1
-          if (next % Math.ceil(tokens / 64) === 0) samples.push(Math.round(edge.memory / MIB))
+          // What comes late may come in larger pieces.
+          for (let at = 0; at < (text ?? "").length; at += SIZE) {
+            const head = `${next++} `
+            if (text?.slice(at, at + SIZE) !== head + filler.slice(head.length)) wrong += 1
+            if (next % Math.ceil(tokens / 64) === 0) samples.push(Math.round(edge.memory / MIB))
+          }
         }
       )
       expect((await within("the end of the run", end, BOUND_MS)).type).toBe("completed")

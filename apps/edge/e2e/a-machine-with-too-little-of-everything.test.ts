@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest"
 import { ApiRefusal } from "./harness/AdminClient.ts"
 import { mockNodeConfig, tokenOf } from "./harness/config.ts"
 import { EdgeProcess } from "./harness/EdgeProcess.ts"
+import { MockNode } from "./harness/MockNode.ts"
 import { openDescriptors } from "./harness/processFigures.ts"
 import { type Address, RawHttp } from "./harness/RawHttp.ts"
 import { RawNode } from "./harness/RawNode.ts"
@@ -201,6 +202,49 @@ describe("an edge with little memory", () => {
     })
     console.log(
       `RS6 memory after ${(500 * pieces * piece.length) / MB} MB of answers: ${Math.round(edge.memory / MB)} MB`
+    )
+    expect(edge.exit).toBeUndefined()
+    expect(await edge.admin.status("/healthz")).toBe(200)
+    expect(edge.stderr.filter((line) => /heap|unhandled|uncaught/i.test(line))).toEqual([])
+  })
+
+  it("RS6 survives readers who all stop, in a heap of 96 MB", async () => {
+    const READERS = 150
+    const edge = await EdgeProcess.start(
+      cleanup,
+      { nodes: [mockNodeConfig("tower", { slots: READERS })] },
+      { env: { NODE_OPTIONS: "--max-old-space-size=96" } }
+    )
+    new MockNode(cleanup, { edge: edge.nodes, token: tokenOf("tower"), name: "tower" })
+    await edge.admin.untilNode("tower", "routable")
+    const body = JSON.stringify({
+      adapter: "mock",
+      target: "flood",
+      prompt: `{"tokens": 10000000, "size": 5}`
+    })
+    for (let i = 0; i < READERS; i++) {
+      const reader = connect({ ...edge.http, noDelay: true })
+      cleanup.defer(() => void reader.destroy())
+      reader.on("error", () => {})
+      reader.write(
+        `POST /admin/v1/runs?events=true HTTP/1.1\r\nHost: 127.0.0.1:${edge.http.port}\r\n` +
+          `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+      )
+    }
+    let events = -1
+    await eventually(
+      "every run to wait for its reader",
+      async () => {
+        const metrics = await edge.metrics()
+        const now = metrics.count("iop_edge_link_frames_total", { direction: "in" })
+        const still = now > READERS * 10_000 && now - events < 100
+        events = now
+        return still
+      },
+      60_000
+    )
+    console.log(
+      `RS6 memory with ${READERS} stopped readers, ${events} events: ${Math.round(edge.memory / MB)} MB`
     )
     expect(edge.exit).toBeUndefined()
     expect(await edge.admin.status("/healthz")).toBe(200)

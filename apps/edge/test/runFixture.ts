@@ -23,6 +23,7 @@ export const limits: RunServiceLimits = {
   maxAttempts: 3,
   runWindowBytes: 4096,
   relay: { logBytes: 16_384, consumerMs: 30_000 },
+  heapBytes: 1 << 30,
   queueLimit: 100,
   history: 1000,
   fastFailureMs: 1000

@@ -120,10 +120,39 @@ describe("a relay", () => {
     assert.deepStrictEqual(told, ["ownerRead", "left"])
   })
 
+  it("joins small pieces of text for an owner that is behind, and never what somebody has seen", () => {
+    const { relay } = make(10_000_000)
+    const owner = opened(relay.reader(0, true))
+    for (let i = 0; i < 20_000; i++) relay.append(piece(`${i},`), 12)
+    const all = texts(owner, 100_000_000)
+    assert.strictEqual(all.join(""), Array.from({ length: 20_000 }, (_, i) => `${i},`).join(""))
+    assert.isBelow(all.length, 500)
+    assert.isAtMost(Math.max(...all.map((text) => text.length)), 8 * 1024)
+    // It has caught up: pieces come as they are.
+    relay.append(piece("a"), 12)
+    relay.append(piece("b"), 12)
+    assert.deepStrictEqual(texts(owner), ["a", "b"])
+    // An observer that has the last event keeps it whole.
+    for (let i = 0; i < 1000; i++) relay.append(piece("x"), 12)
+    const observer = opened(relay.reader(relay.lastSeq, false))
+    relay.append(piece("y"), 12)
+    assert.deepStrictEqual(texts(observer), ["y"])
+    relay.append({ type: "delta", choice: 1, kind: "text", text: "other choice" }, 12)
+    relay.append({ type: "delta", choice: 1, kind: "reasoning", text: "other kind" }, 12)
+    assert.deepStrictEqual(texts(observer), ["other choice", "other kind"])
+    relay.seal()
+    let rest = ""
+    while (!owner.done()) rest += texts(owner).join("")
+    assert.strictEqual(rest, `${"x".repeat(1000)}yother choiceother kind`)
+  })
+
   it.effect.prop(
     "loses, doubles and swaps nothing for an owner that reads whenever it wants",
-    { steps: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 }))) },
-    ({ steps }) =>
+    {
+      steps: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 }))),
+      size: Schema.Literals([100, 9000])
+    },
+    ({ steps, size }) =>
       Effect.sync(() => {
         const { relay } = make(1500)
         const owner = opened(relay.reader(0, true))
@@ -131,14 +160,12 @@ describe("a relay", () => {
         let sent = 0
         for (const many of steps) {
           if (many === 0) got.push(...texts(owner, 300))
-          else for (let i = 0; i < many; i++) relay.append(piece(String(sent++)), 100)
+          else for (let i = 0; i < many; i++) relay.append(piece(`${sent++},`), size)
         }
         relay.seal()
         while (!owner.done()) got.push(...texts(owner))
-        assert.deepStrictEqual(
-          got,
-          Array.from({ length: sent }, (_, i) => String(i))
-        )
+        assert.strictEqual(got.join(""), Array.from({ length: sent }, (_, i) => `${i},`).join(""))
+        if (size === 100) assert.strictEqual(got.length, sent)
       }),
     { arbitrary: { runs: 300 } }
   )

@@ -1,10 +1,11 @@
 // The bounded log of one run's events from which its consumers read, each at its own pace. The owner (who submitted
 // the run and waits for it) holds the run back when it is slow; observers never do, they fall out of the log.
+import type { TextDelta } from "@iop/platform-common/protocol/RunEvent"
 import type { RelayedEvent, RunEvent } from "./RunEvent.ts"
 import type { RunFailure } from "./RunFailure.ts"
 
 export interface RelayLimits {
-  /** Bytes of the log, counted as frame bytes plus a constant per event. */
+  /** Bytes of the log, counted as frame bytes plus a constant per event. May fall while many runs share a budget. */
   readonly logBytes: number
   /** A reader that takes nothing for this long, though there is something, is ended; milliseconds. */
   readonly consumerMs: number
@@ -23,6 +24,13 @@ export interface RelayHost {
 
 /** What an entry costs beyond its frame: the event object, its wrapper and its place in the log (measured, rounded up). */
 const ENTRY_OVERHEAD = 96
+
+/** From this much unread on, small pieces of text are joined: a reader that is behind gets them in fewer events. */
+const JOIN_FROM_BYTES = 16 * 1024
+/** The most that is joined into one event, in UTF-16 code units: what a reader takes stays of a handy size. */
+const MAX_JOINED_UNITS = 8 * 1024
+/** Pieces that are kept apart before they are joined: joining one by one would keep a chain of them. */
+const PIECES = 32
 
 /** What one `take` returns at most, so that a reader far behind does not build one huge string. */
 const DEFAULT_TAKE_BYTES = 64 * 1024
@@ -45,6 +53,11 @@ export class Relay {
   #evicted = 0
   #lastSeq = 0
   #sealed = false
+  /** Pieces of text that belong to the last entry and are not in it yet. */
+  #pieces: Array<string> = []
+  #pieceUnits = 0
+  /** The newest event that any reader has taken: it can't be added to. */
+  #taken = 0
   #owner: RelayReader | undefined
   readonly #readers = new Set<RelayReader>()
 
@@ -82,7 +95,8 @@ export class Relay {
 
   /** Adds an event; `bytes` is its frame's length. Readers are told by `wake`. */
   append(event: RunEvent, bytes: number): void {
-    if (this.#sealed) return
+    if (this.#sealed || this.#joined(event, bytes)) return
+    this.#flushPieces()
     this.#total += bytes + ENTRY_OVERHEAD
     this.#lastSeq += 1
     this.#log.push({ seq: this.#lastSeq, event, end: this.#total })
@@ -101,6 +115,8 @@ export class Relay {
 
   /** Forgets the log: the history needs the room. Only for sealed relays without readers. */
   drop(): void {
+    this.#pieces = []
+    this.#pieceUnits = 0
     this.#log = []
     this.#head = 0
     this.#evicted = this.#total
@@ -110,7 +126,9 @@ export class Relay {
    * A reader from the event after `after` (0: from the first). Undefined when that event is no longer kept.
    */
   reader(after: number, owner: boolean): RelayReader | undefined {
+    this.#flushPieces()
     if (after + 1 < this.firstSeq || after > this.#lastSeq) return undefined
+    this.#taken = Math.max(this.#taken, after)
     const offset = this.#at(after)?.end ?? this.#evicted
     const reader = new RelayReader(
       this,
@@ -130,6 +148,7 @@ export class Relay {
     seq: number,
     maxBytes: number
   ): { readonly events: ReadonlyArray<RelayedEvent>; readonly offset: number } {
+    this.#flushPieces()
     const first = this.#log[this.#head]
     if (first === undefined || seq >= this.#lastSeq) return { events: [], offset: this.#total }
     let index = this.#head + (seq + 1 - first.seq)
@@ -147,6 +166,7 @@ export class Relay {
 
   /** For readers: what was taken may make room. */
   taken(reader: RelayReader): void {
+    this.#taken = Math.max(this.#taken, reader.position)
     if (this.#owner !== reader) return
     if (this.bytes > this.#limits.logBytes) this.#evict()
     this.#host.ownerRead()
@@ -162,12 +182,39 @@ export class Relay {
     }
   }
 
+  /** Adds a piece of text to the last event when the owner is behind and nobody has seen that one. */
+  #joined(event: RunEvent, bytes: number): boolean {
+    if (this.#owner === undefined || this.#total - this.#owner.offset < JOIN_FROM_BYTES) return false
+    const last = this.#log[this.#log.length - 1]
+    if (last === undefined || last.seq <= this.#taken || !isPlainText(event) || !isPlainText(last.event))
+      return false
+    if (last.event.kind !== event.kind || last.event.choice !== event.choice) return false
+    if (last.event.text.length + this.#pieceUnits + event.text.length > MAX_JOINED_UNITS) return false
+    this.#total += bytes
+    this.#pieceUnits += event.text.length
+    this.#pieces.push(event.text)
+    if (this.#pieces.length >= PIECES) this.#flushPieces()
+    return true
+  }
+
+  #flushPieces(): void {
+    if (this.#pieces.length === 0) return
+    const last = this.#log[this.#log.length - 1]
+    if (last !== undefined && isPlainText(last.event)) {
+      const text = last.event.text + this.#pieces.join("")
+      this.#log[this.#log.length - 1] = { seq: last.seq, event: { ...last.event, text }, end: this.#total }
+    }
+    this.#pieces = []
+    this.#pieceUnits = 0
+  }
+
   #at(seq: number): Entry | undefined {
     const first = this.#log[this.#head]
     return first === undefined || seq < first.seq ? undefined : this.#log[this.#head + (seq - first.seq)]
   }
 
   #evict(): void {
+    this.#flushPieces()
     const keepFrom = this.#owner === undefined ? Number.POSITIVE_INFINITY : this.#owner.position + 1
     let oldest = this.#log[this.#head]
     while (oldest !== undefined && oldest.seq < keepFrom && this.bytes > this.#limits.logBytes) {
@@ -189,6 +236,11 @@ export class Relay {
     }
   }
 }
+
+const isPlainText = (event: RunEvent): event is TextDelta =>
+  event.type === "delta" &&
+  (event.kind === "text" || event.kind === "reasoning" || event.kind === "refusal") &&
+  event.logprobs === undefined
 
 /** One consumer's place in a relay. */
 export class RelayReader {

@@ -19,6 +19,8 @@ export interface RunLimits {
 export interface RunServiceLimits extends RunLimits {
   /** Waiting runs per adapter and target. */
   readonly queueLimit: number
+  /** What the heap of the process may grow to; a part of it is for events that wait. */
+  readonly heapBytes: number
   /** Ended runs to remember. */
   readonly history: number
   /** A failure within this time of its dispatch, before a delta, counts for the circuit; milliseconds. */

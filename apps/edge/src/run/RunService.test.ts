@@ -181,6 +181,20 @@ describe("refusal", () => {
     }).pipe(Effect.provide(fixture([record("a"), record("b"), record("c")])))
   )
 
+  it.effect("RS6 as many runs as the memory allows, and then queue_full", () =>
+    Effect.gen(function* () {
+      const link = join(yield* NodeRegistry, "a")
+      const small = yield* Effect.result(Effect.forEach([1, 2, 3], () => submit()))
+      assert.strictEqual(small._tag === "Failure" ? small.failure.failure.code : "", "queue_full")
+      assert.strictEqual(
+        small._tag === "Failure" ? small.failure.failure.message : "",
+        "2 runs go on, as many as the memory of this edge allows"
+      )
+      link.say(link.sent[0]!, started, completed)
+      yield* submit()
+    }).pipe(Effect.provide(fixture([record("a")], { heapBytes: 120 * 1024 })))
+  )
+
   it.effect("an input that no node can be sent fails the run", () =>
     Effect.gen(function* () {
       const registry = yield* NodeRegistry

@@ -1,4 +1,5 @@
 // The run limits of a configuration, in the units that plain code counts in.
+import { getHeapStatistics } from "node:v8"
 import type { EdgeConfig } from "@iop/platform-common/config/EdgeConfig"
 import { Duration } from "effect"
 import type { CircuitLimits } from "../node/Circuit.ts"
@@ -15,6 +16,7 @@ export const runLimits = ({ link, runs }: Pick<EdgeConfig, "link" | "runs">): Ru
   maxAttempts: runs.max_attempts,
   runWindowBytes: link.run_window,
   relay: { logBytes: runs.relay_log, consumerMs: Duration.toMillis(runs.consumer_timeout) },
+  heapBytes: getHeapStatistics().heap_size_limit,
   queueLimit: runs.queue_limit,
   history: runs.history,
   fastFailureMs: Duration.toMillis(runs.circuit.fast)

@@ -15,6 +15,7 @@ import type { Timers } from "../node/Timers.ts"
 import type { Attempt } from "./Attempt.ts"
 import type { Explanation } from "./Explanation.ts"
 import type { HeldRunAnswer, HeldRunClaim } from "./HeldRun.ts"
+import { RelayBudget } from "./RelayBudget.ts"
 import { Run } from "./Run.ts"
 import { type RunFailure, RunNotFound, RunRefused, TooLate } from "./RunFailure.ts"
 import { RunHistory } from "./RunHistory.ts"
@@ -25,7 +26,7 @@ import type { RunOperations } from "./RunOperations.ts"
 import { RunQueue } from "./RunQueue.ts"
 import type { NodeVerdict, RunSpec } from "./RunSpec.ts"
 import type { RunTracing } from "./RunTracing.ts"
-import { drainingFailure, refusal } from "./refusal.ts"
+import { drainingFailure, memoryFailure, refusal } from "./refusal.ts"
 import { newRunId } from "./runId.ts"
 import { SessionAffinity } from "./SessionAffinity.ts"
 import { watchCircuits } from "./watchCircuits.ts"
@@ -56,6 +57,7 @@ export const makeRunService = (
   const live = new Set<Run>()
   /** Runs that are over but whose node has not answered: their slots are still taken. */
   const orphaned = new Set<Run>()
+  const budget = new RelayBudget(limits.heapBytes, limits.relay, limits.runWindowBytes, () => live.size)
   /** Attempts with events that are worth no acknowledgement of their own. */
   const unacknowledged = new Set<Attempt>()
   let dispatches = 0
@@ -153,7 +155,7 @@ export const makeRunService = (
   }
 
   const host: RunHost = {
-    limits,
+    limits: { ...limits, relay: budget.limits },
     now: timers.now,
     after: timers.after,
     hasAlternative: (run, node, connected) => {
@@ -221,6 +223,7 @@ export const makeRunService = (
     const selection = select(registry.all(), need, at)
     const failure = refusalOf(need, selection, at, waits)
     if (failure !== undefined) return refuse(spec, failure)
+    if (budget.full) return refuse(spec, memoryFailure(budget.maxRuns))
     const id = newRunId(Date.now())
     const run = new Run(id, spec, host, tracing.start(id, spec))
     history.add(run)

@@ -17,6 +17,14 @@ export const drainingFailure: RunFailure = {
   retryAfterMs: RETRY_AFTER_MS
 }
 
+/** The edge has as many runs as it can hold the events of. */
+export const memoryFailure = (runs: number): RunFailure => ({
+  code: "queue_full",
+  message: `${runs} runs go on, as many as the memory of this edge allows`,
+  retryable: true,
+  retryAfterMs: RETRY_AFTER_MS
+})
+
 export interface RefusalContext {
   readonly registry: NodeRegistry["Service"]
   readonly queue: {

@@ -24,6 +24,8 @@ const runByCi = (block: CommandBlock): boolean =>
     )
 
 const startsEdge = (text: string): boolean => /--filter edge start$|\bserve\b/.test(text)
+/** The edge with fake nodes of its own; they join a moment after it is ready. */
+const bringsNodes = (text: string): boolean => /--filter edge start$/.test(text)
 const startsNode = (text: string): boolean => /--filter mock-node start\b|examples\/\w+Node\.ts\b/.test(text)
 
 /** Ports that nobody listens on at this moment. */
@@ -81,6 +83,7 @@ const runPage = async (blocks: ReadonlyArray<CommandBlock>): Promise<void> => {
         ).catch((error) => {
           throw new Error(`${error instanceof Error ? error.message : error}\n${started.output()}`)
         })
+        if (bringsNodes(text)) await nodesAreRoutable()
         await eventually(`the screen of: ${text}`, () => missingLines(screen, started.output()).length === 0)
       } else if (startsNode(text)) {
         await shell.start(cleanup, here(text))
@@ -101,7 +104,14 @@ describe("the commands in", () => {
 
   it("the documentation are all found", () => {
     const paths = pages.map(({ path }) => path)
-    assert.includeMembers(paths, ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/security.md"])
+    assert.includeMembers(paths, [
+      "README.md",
+      "CONTRIBUTING.md",
+      "docs/api.md",
+      "docs/operations.md",
+      "docs/security.md",
+      "packages/node-sdk/README.md"
+    ])
   })
 
   for (const { path, blocks } of pages) {

@@ -1,7 +1,9 @@
-// docs/operations.md says what the code does: its lists are complete, and their figures are the code's.
+// docs/operations.md and docs/api.md say what the code does: its lists are complete, and their figures are the code's.
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
+import { RunEventView } from "../src/admin/RunEventView.ts"
+import { RunSubmission } from "../src/admin/RunSubmission.ts"
 import { ExitCode } from "../src/cli/CommandFailed.ts"
 import { failureStatus } from "../src/http/failureStatus.ts"
 import { failureCodes } from "../src/run/RunFailure.ts"
@@ -11,10 +13,11 @@ import { withTables } from "./operationsTables.ts"
 import { workspace } from "./sourceFiles.ts"
 
 const page = readFileSync(join(workspace, "docs/operations.md"), "utf8")
+const apiPage = readFileSync(join(workspace, "docs/api.md"), "utf8")
 
 /** The cells of the table whose head begins so, without backticks. */
-const rowsOf = (head: string): ReadonlyArray<ReadonlyArray<string>> => {
-  const lines = page.split("\n")
+const rowsOf = (head: string, text = page): ReadonlyArray<ReadonlyArray<string>> => {
+  const lines = text.split("\n")
   const start = lines.findIndex((line) => line.startsWith(head))
   assert.isAtLeast(start, 0, `no table begins with: ${head}`)
   const rest = lines.slice(start + 2)
@@ -73,5 +76,25 @@ describe("docs/operations.md", () => {
       rowsOf("| field |").flatMap(([names = ""]) => names.split(", ")),
       Object.keys(runLogFields(run))
     )
+  })
+})
+
+describe("docs/api.md", () => {
+  it("has every type of event and every field of a submission", () => {
+    const names = (head: string) => rowsOf(head, apiPage).flatMap(([cell = ""]) => cell.split(", "))
+    assert.sameMembers(names("| type |"), [
+      ...new Set(RunEventView.members.map(({ fields }) => fields.type.literal))
+    ])
+    assert.sameMembers(names("| field |"), Object.keys(RunSubmission.fields))
+  })
+
+  it("gives failure codes the status that they have", () => {
+    const rows = rowsOf("| status | code |", apiPage).flatMap(([status, codes = ""]) =>
+      codes.split(", ").map((code) => [code, Number(status)] as const)
+    )
+    const failures = new Map<string, number>(failureCodes.map((code) => [code, failureStatus(code)]))
+    const told = rows.filter(([code]) => failures.has(code))
+    assert.isAtLeast(told.length, 5)
+    for (const [code, status] of told) assert.strictEqual(status, failures.get(code), code)
   })
 })

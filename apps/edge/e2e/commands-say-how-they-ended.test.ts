@@ -57,14 +57,63 @@ describe("commands and their edge", () => {
     const piped = await command(["run", "mock", "echo"], { input: "two\nlines" })
     expect(piped).toMatchObject({ code: 0, stdout: "two\nlines\n", stderr: "" })
     const events = await command(["run", "mock", "echo", "x", "--json"])
-    const lines = events.stdout.trimEnd().split("\n")
-    expect(lines.map((line) => (JSON.parse(line) as { type: string }).type)).toEqual([
-      "dispatched",
-      "started",
-      "delta",
-      "usage",
-      "completed"
-    ])
+    const lines = events.stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { type: string; run: string })
+    expect(lines.map(({ type }) => type)).toEqual(["dispatched", "started", "delta", "usage", "completed"])
+    const runs = JSON.parse((await command(["runs", "--limit", "1", "--json"])).stdout) as [{ id: string }]
+    expect(new Set(lines.map(({ run }) => run))).toEqual(new Set([runs[0].id]))
+    const words = await command(["run", "mock", "echo", "hello", "world"])
+    expect(words).toMatchObject({ code: 0, stdout: "hello world\n", stderr: "" })
+  })
+
+  it("0: a console needs no flag to find the edge that the environment names", async () => {
+    await mockNode()
+    const env = { IOP_EDGE_URL: shared.edge.admin.base }
+    const result = await runCommand(["console", "mock", "echo"], { env, input: "hello\n" })
+    expect(result).toMatchObject({ code: 0, stdout: "hello\n" })
+  })
+
+  it("0: a node is cordoned, uncordoned and drained, and says how it is", async () => {
+    await mockNode()
+    expect(await command(["cordon", "tower"])).toMatchObject({
+      code: 0,
+      stdout: "tower-alias is cordoned: an operator keeps new runs away\n",
+      stderr: ""
+    })
+    const json = await command(["uncordon", "tower-alias", "--json"])
+    expect(JSON.parse(json.stdout)).toMatchObject({ id: "tower", state: "routable", cordoned: false })
+    const drained = await command(["drain", "tower"])
+    expect(await command(["uncordon", "tower"])).toMatchObject({ code: 0 })
+    expect(drained.code).toBe(0)
+    expect(drained.stdout).toMatch(/^tower-alias is /)
+    expect((await command(["drain", "nobody"])).code).toBe(2)
+  })
+
+  it("0: a detached run goes on by itself, is watched from anywhere, and cancelled", async () => {
+    const node = await shared.node("tower")
+    const started = await command(["run", "mock", "echo", "x", "--detach"])
+    const run = await node.nextRun()
+    expect(started).toMatchObject({ code: 0, stdout: `${run.request.runId}\n`, stderr: "" })
+    run.onCancel = () => run.stopped()
+    run.started().delta("some words\n")
+    const { runId } = run.request
+    const child = startCommand(shared.cleanup, ["events", runId, "--connect", shared.edge.admin.base])
+    await child.line("the answer", (line) => line === "some words")
+    expect(await command(["cancel", runId])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(`^${runId} is cancell(ing|ed)\n$`)
+    })
+    expect(await child.end()).toMatchObject({ code: 1 })
+    expect(child.stderr.join("\n")).toContain(`run ${runId} was cancelled`)
+    const rest = await command(["events", runId, "--after", "2", "--json"])
+    const lines = rest.stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as { type: string; seq: number; run: string })
+    expect(lines[0]).toMatchObject({ run: runId, seq: 3 })
+    expect(lines.at(-1)).toMatchObject({ type: "cancelled" })
   })
 
   it("1: a run that fails is told on stderr with its code and no stack", async () => {
@@ -96,12 +145,24 @@ describe("commands and their edge", () => {
     ["two edges to serve", ["serve", "--local", "--config", "edge.yaml"]],
     ["a file that is not there", ["serve", "--config", "/no/such/edge.yaml"]],
     ["an address that is none", ["nodes", "--connect", "not-an-address"]],
-    ["a port that is none", ["serve", "--local", "--http-port", "70000"]]
-  ])("2: %s is told in a sentence", async (_what, args) => {
+    [
+      "a port that is none",
+      ["serve", "--local", "--node-port", "80000"],
+      "--node-port: 80000 is not a port (0 to 65535)"
+    ],
+    [
+      "a label without a value",
+      ["run", "mock", "echo", "x", "--label", "room"],
+      "--label needs KEY=VALUE, got room"
+    ],
+    ["no number of runs", ["runs", "--limit", "0"], "--limit: 0 is not a number of runs (1 to 10000)"],
+    ["two edges for a console", ["console", "--local", "--connect", NOWHERE], "say one edge"]
+  ])("2: %s is told in a sentence", async (_what, args, sentence = "") => {
     const { code, stdout, stderr } = await runCommand(args)
     expect(code).toBe(2)
     expect(stdout).toBe("")
     expect(stderr.trim()).not.toBe("")
+    expect(stderr).toContain(sentence)
     expect(stderr).not.toMatch(/\bat .*\.ts:\d+|internal error/)
   })
 
@@ -142,6 +203,7 @@ describe("commands and their edge", () => {
     await child.line("the answer", (line) => line === "some words")
     const { code } = await child.stop("SIGINT")
     expect(code).toBe(130)
+    expect(child.stderr).toEqual([`edge: run ${run.request.runId} was cancelled: you interrupted it`])
     await run.untilCancelled()
     await shared.edge.admin.untilRun(run.request.runId, ["cancelled"])
   })
@@ -193,11 +255,15 @@ describe("commands and an edge with keys", () => {
   it("2: no key and a wrong key are refused, the right one is taken from the environment or a file", async () => {
     const nodes = (options?: CommandOptions, ...more: ReadonlyArray<string>) =>
       runCommand(["nodes", "--json", "--connect", shared.edge.admin.base, ...more], options)
-    for (const env of [{}, { IOP_EDGE_KEY: "wrong-key-4711" }]) {
+    for (const [env, what] of [
+      [{}, "none was sent"],
+      [{ IOP_EDGE_KEY: "wrong-key-4711" }, "does not accept the API key"]
+    ] as const) {
       const { code, stdout, stderr } = await nodes({ env })
       expect(code).toBe(2)
       expect(stdout).toBe("")
-      expect(stderr).toMatch(/key/i)
+      expect(stderr).toContain(what)
+      expect(stderr).toMatch(/IOP_EDGE_KEY.*--key-file/)
       expect(stderr).not.toContain("wrong-key-4711")
     }
     expect((await nodes({ env: { IOP_EDGE_KEY: key } })).code).toBe(0)

@@ -63,7 +63,14 @@ describe("edge serve --local", () => {
     const edge = startCommand(cleanup, ["serve", "--local", ...anyPorts])
     const url = await urlOf(edge)
     process.kill(childrenOf(edge.pid)[0] ?? 0, "SIGKILL")
-    await edge.line("that a fake node died", (line) => /fake node .* was killed by SIGKILL/.test(line))
+    const told = await edge.line("that a fake node died", (line) =>
+      line.includes("fake node ended") ? (JSON.parse(line) as Record<string, unknown>) : undefined
+    )
+    expect(told).toMatchObject({
+      message: "fake node ended; it stays away until the edge is started again",
+      how: "was killed by SIGKILL",
+      node: expect.stringMatching(/^fake-/)
+    })
     const run = await runCommand(["run", "mock", "echo", "still", "--connect", url])
     expect(run).toMatchObject({ code: 0, stdout: "still\n" })
   })

@@ -8,7 +8,7 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import { NodeView } from "./NodeView.ts"
 import { RunEventView } from "./RunEventView.ts"
-import { RunNeed, RunSubmission } from "./RunSubmission.ts"
+import { RunCancel, RunNeed, RunSubmission } from "./RunSubmission.ts"
 import { ExplanationView, RunView } from "./RunView.ts"
 
 /** Every error, whatever its status. */
@@ -119,7 +119,7 @@ const Runs = HttpApiGroup.make("runs")
       ),
     HttpApiEndpoint.post("cancelRun", "/runs/:id/cancel", {
       params: RunId,
-      payload: Empty,
+      payload: RunCancel,
       success: RunView,
       error: [...withBody, unknown]
     }).annotate(OpenApi.Summary, "Cancel a run; idempotent, answers the state after it"),

@@ -112,6 +112,11 @@ describe("nodes", () => {
       )
       assert.strictEqual((yield* call("POST", "/nodes/a/uncordon", {})).body["state"], "routable")
       assert.isFalse(link.drained)
+      // Nothing to parse needs no type; something does.
+      assert.strictEqual((yield* call("POST", "/nodes/a/cordon")).body["state"], "cordoned")
+      const typed = { body: "{}", headers: { "content-type": "text/plain" } }
+      assert.strictEqual((yield* call("POST", "/nodes/a/uncordon", undefined, typed)).status, 415)
+      assert.strictEqual((yield* call("POST", "/nodes/a/uncordon")).body["state"], "routable")
       assert.strictEqual((yield* call("POST", "/nodes/a/drain", {})).body["cordoned"], true)
       assert.isTrue(link.drained)
       assert.strictEqual((yield* call("POST", "/nodes/nobody/drain", {})).status, 404)
@@ -224,7 +229,7 @@ describe("a run that nobody watches", () => {
       )
       const cancelled = yield* call("POST", `/runs/${id}/cancel`, {})
       assert.strictEqual(cancelled.body["phase"], "cancelling")
-      assert.strictEqual(link.cancels[0]?.reason, "asked for by admin")
+      assert.strictEqual(link.cancels[0]?.reason, "asked for over HTTP")
       link.say(link.last, { type: "cancelled", reason: "as asked" })
       assert.strictEqual((yield* call("POST", `/runs/${id}/cancel`, {})).body["phase"], "cancelled")
       assert.strictEqual(link.cancels.length, 1)
@@ -422,7 +427,38 @@ describe("rights", () => {
   )
 })
 
+describe("a cancel", () => {
+  it.live("says who asked, and why in their words, within bounds", () =>
+    Effect.gen(function* () {
+      const link = join(yield* NodeRegistry, "a")
+      const headers = { authorization: "Bearer sesame", "content-type": "application/json" }
+      const id = String((yield* call("POST", "/runs", echo, { headers })).body["id"])
+      for (const reason of ["", "x".repeat(201), 5]) {
+        const refused = yield* call("POST", `/runs/${id}/cancel`, { reason }, { headers })
+        assert.strictEqual(refused.status, 400)
+        assert.match(refused.problem.message, /^reason: /)
+      }
+      yield* call("POST", `/runs/${id}/cancel`, { reason: "too slow" }, { headers })
+      assert.deepStrictEqual(
+        link.cancels.map(({ reason }) => reason),
+        ["too slow, asked for by laptop"]
+      )
+    }).pipe(Effect.provide(adminFixture([record("a")], { keys: { laptop: "sesame" } })))
+  )
+})
+
 describe("the OpenAPI document", () => {
+  it.live("says how a key is sent, and nothing that only its framework understands", () =>
+    Effect.gen(function* () {
+      const { body, text } = yield* call("GET", "/openapi.json")
+      const { securitySchemes } = body["components"] as { securitySchemes: Record<string, object> }
+      assert.deepInclude(securitySchemes["bearer"], { type: "http", scheme: "bearer" })
+      assert.deepInclude(securitySchemes["apiKey"], { type: "apiKey", in: "header", name: "x-api-key" })
+      assert.deepStrictEqual(body["security"], [{ bearer: [] }, { apiKey: [] }, {}])
+      assert.notMatch(text, /x-effect|causeSchema|fiberId/)
+    }).pipe(Effect.provide(adminFixture([])))
+  )
+
   it.live("describes every path, its errors included", () =>
     Effect.gen(function* () {
       const { body, status } = yield* call("GET", "/openapi.json")

@@ -9,7 +9,6 @@ import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { HttpApiSchemaError } from "effect/http-api/HttpApiError"
-import * as OpenApi from "effect/http-api/OpenApi"
 import type { HttpSurface, RequestContext } from "../http/HttpListener.ts"
 import { writeProblem } from "../http/HttpListener.ts"
 import { HttpProblem, retryAfterSeconds } from "../http/HttpProblem.ts"
@@ -18,6 +17,7 @@ import { type AdminOptions, nodeHandlers, runHandlers } from "./adminHandlers.ts
 import { schemaProblem } from "./decodeBody.ts"
 import { EdgeProblem } from "./EdgeClient.ts"
 import type { LocalEdge } from "./localClient.ts"
+import { openApiDocument } from "./openApiDocument.ts"
 import { problemOfEdge } from "./problemOfEdge.ts"
 import { RequestInfo } from "./RequestInfo.ts"
 
@@ -50,7 +50,7 @@ export const makeAdminSurface = (
     const scope = yield* Effect.scope
     const infos = new WeakMap<object, RequestContext>()
     const groups = Layer.mergeAll(nodeHandlers(edge), runHandlers(edge, options))
-    const document = HttpServerResponse.jsonUnsafe(OpenApi.fromApi(AdminApi))
+    const document = HttpServerResponse.jsonUnsafe(openApiDocument())
     const app = yield* HttpRouter.toHttpEffect(
       Layer.mergeAll(
         HttpApiBuilder.layer(AdminApi).pipe(Layer.provide(groups)),
@@ -59,7 +59,12 @@ export const makeAdminSurface = (
     ).pipe(Effect.provide(NodeHttpServer.layerHttpServices))
     const answered = Effect.gen(function* () {
       const request = yield* HttpServerRequest
-      const info = infos.get(request.source) ?? { requestId: "", caller: "admin", route: "none" }
+      const info = infos.get(request.source) ?? {
+        requestId: "",
+        caller: "admin",
+        keyed: false,
+        route: "none"
+      }
       return yield* app.pipe(
         Effect.provideService(RequestInfo, info),
         Effect.catchCause((cause) => answerCause(cause, info.requestId))

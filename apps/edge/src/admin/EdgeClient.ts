@@ -36,6 +36,11 @@ export interface EdgeClient {
   }) => Effect.Effect<ReadonlyArray<RunView>, EdgeProblem>
   readonly run: (id: string) => Effect.Effect<RunView, EdgeProblem>
   readonly submit: (submission: RunSubmission) => Effect.Effect<SubmittedRun, EdgeProblem>
-  readonly cancel: (id: string) => Effect.Effect<RunView, EdgeProblem>
+  /** Submits a run that goes on by itself. */
+  readonly submitDetached: (submission: RunSubmission) => Effect.Effect<RunView, EdgeProblem>
+  /** The run's events after seq `after`, to its end. Leaving the stream leaves the run as it is. */
+  readonly events: (id: string, after: number) => Stream.Stream<RunEventView, EdgeProblem>
+  /** `reason`: why, in words for the run's record; who asked stands there in any case. */
+  readonly cancel: (id: string, reason?: string) => Effect.Effect<RunView, EdgeProblem>
   readonly explain: (need: RunNeed) => Effect.Effect<ExplanationView, EdgeProblem>
 }

@@ -54,7 +54,7 @@ export const nodeView = (entry: NodeEntry, now: number): NodeView => {
   return {
     id: record.id,
     alias: record.alias,
-    ...nodeState(entry),
+    ...nodeState(entry, now),
     labels: record.labels,
     cordoned: entry.cordoned,
     ...(link === undefined ? {} : { remote: link.remote, agent: link.agent, epoch: link.epoch }),

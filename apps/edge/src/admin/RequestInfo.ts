@@ -3,5 +3,5 @@ import { Context } from "effect"
 import type { RequestContext } from "../http/HttpListener.ts"
 
 export const RequestInfo = Context.Reference<RequestContext>("@iop/edge/admin/RequestInfo", {
-  defaultValue: () => ({ requestId: "", caller: "admin", route: "none" })
+  defaultValue: () => ({ requestId: "", caller: "admin", keyed: false, route: "none" })
 })

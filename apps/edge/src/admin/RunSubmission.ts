@@ -53,6 +53,13 @@ export const RunSubmission = Schema.Struct({
 }).annotate({ identifier: "RunSubmission" })
 export type RunSubmission = typeof RunSubmission.Type
 
+/** What may be said when a run is cancelled. */
+export const RunCancel = Schema.Struct({
+  reason: Schema.optionalKey(Schema.NonEmptyString.check(Schema.isMaxLength(200))).annotateKey({
+    description: "Why, for the run's record. Who asked stands there in any case."
+  })
+}).annotate({ identifier: "RunCancel" })
+
 const roles = {
   system: Role.SYSTEM,
   developer: Role.DEVELOPER,

@@ -9,10 +9,10 @@ import type { RunReader } from "../run/RunReader.ts"
 import { AdminApi } from "./AdminApi.ts"
 import { bodyDecoder } from "./decodeBody.ts"
 import { EdgeProblem } from "./EdgeClient.ts"
-import { type LocalEdge, makeLocalClient, submitRun } from "./localClient.ts"
+import { type LocalEdge, makeLocalClient, submitRun, unreadable } from "./localClient.ts"
 import { problemOfEdge } from "./problemOfEdge.ts"
 import { RequestInfo } from "./RequestInfo.ts"
-import { RunNeed, RunSubmission } from "./RunSubmission.ts"
+import { RunCancel, RunNeed, RunSubmission } from "./RunSubmission.ts"
 import { runView } from "./RunView.ts"
 import { sseOfReader } from "./sseOfReader.ts"
 
@@ -26,6 +26,7 @@ export interface AdminOptions {
 }
 
 const readEmpty = bodyDecoder(Schema.Struct({}))
+const readCancel = bodyDecoder(RunCancel)
 const readSubmission = bodyDecoder(RunSubmission)
 const readNeed = bodyDecoder(RunNeed)
 
@@ -39,7 +40,10 @@ const incoming = (request: HttpServerRequest): IncomingMessage =>
 const asCaller = <A>(
   edge: LocalEdge,
   operation: (client: ReturnType<typeof makeLocalClient>) => Effect.Effect<A, EdgeProblem>
-) => Effect.flatMap(RequestInfo, ({ caller }) => orProblem(operation(makeLocalClient(edge, caller))))
+) =>
+  Effect.flatMap(RequestInfo, ({ caller, keyed }) =>
+    orProblem(operation(makeLocalClient(edge, caller, keyed ? undefined : "asked for over HTTP")))
+  )
 
 /** Problems leave the handlers as defects: the surface answers all of them in one place. */
 const orProblem = <A, R>(effect: Effect.Effect<A, EdgeProblem, R>): Effect.Effect<A, never, R> =>
@@ -94,9 +98,8 @@ export const runHandlers = (edge: LocalEdge, options: AdminOptions) =>
       )
       .handle("getRun", ({ params }) => asCaller(edge, (client) => client.run(params.id)))
       .handleRaw("cancelRun", ({ params, request }) =>
-        afterEmpty(
-          request,
-          asCaller(edge, (client) => client.cancel(params.id))
+        Effect.flatMap(Effect.orDie(readCancel(incoming(request), SMALL_BODY)), ({ reason }) =>
+          asCaller(edge, (client) => client.cancel(params.id, reason))
         )
       )
       .handleRaw("explain", ({ request }) =>
@@ -107,14 +110,9 @@ export const runHandlers = (edge: LocalEdge, options: AdminOptions) =>
       .handleRaw("submitRun", ({ request, query }) => submit(edge, options, request, query.events))
       .handle("readEvents", ({ params, query, headers, request }) =>
         orProblem(
-          edge.runs.read(params.id, query.after ?? Number(headers["last-event-id"] ?? 0)).pipe(
-            Effect.mapError(
-              (error) =>
-                new EdgeProblem({
-                  code: error._tag === "TooLate" ? "too_late" : "not_found",
-                  message: error.message
-                })
-            )
+          Effect.mapError(
+            edge.runs.read(params.id, query.after ?? Number(headers["last-event-id"] ?? 0)),
+            unreadable
           )
         ).pipe(Effect.map((reader) => eventStream(reader, request, options)))
       )

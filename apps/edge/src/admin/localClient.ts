@@ -4,13 +4,13 @@ import { Effect, Result, Stream } from "effect"
 import type { NodeEntry } from "../node/NodeEntry.ts"
 import type { NodeRegistry } from "../node/NodeRegistry.ts"
 import type { Timers } from "../node/Timers.ts"
-import type { RunFailure, RunNotFound, RunRefused } from "../run/RunFailure.ts"
+import type { RunFailure, RunNotFound, RunRefused, TooLate } from "../run/RunFailure.ts"
 import type { RunReader } from "../run/RunReader.ts"
 import type { RunService } from "../run/RunService.ts"
 import type { RunSnapshot } from "../run/RunSpec.ts"
 import { type EdgeClient, EdgeProblem } from "./EdgeClient.ts"
 import { nodeView } from "./NodeView.ts"
-import { runEventView } from "./RunEventView.ts"
+import { type RunEventView, runEventView } from "./RunEventView.ts"
 import { type RunSubmission, toNeed, toRunSpec } from "./RunSubmission.ts"
 import { explanationView, runView } from "./RunView.ts"
 
@@ -31,6 +31,10 @@ export const refusedProblem = (failure: RunFailure): EdgeProblem =>
 const notFound = (error: RunNotFound): EdgeProblem =>
   new EdgeProblem({ code: "not_found", message: error.message })
 
+/** The problem of a run that is not known, or whose first events are no longer kept. */
+export const unreadable = (error: RunNotFound | TooLate): EdgeProblem =>
+  error._tag === "TooLate" ? new EdgeProblem({ code: "too_late", message: error.message }) : notFound(error)
+
 /** Longest part of a caller's text that a message repeats. */
 const MAX_ECHO = 256
 
@@ -46,8 +50,12 @@ export const submitRun = (
       Effect.mapError(edge.runs.submit(spec), (error: RunRefused) => refusedProblem(error.failure))
   })
 
-/** `caller` is shown in the records of its runs. */
-export const makeLocalClient = (edge: LocalEdge, caller: string): EdgeClient => {
+/** `caller` is shown in the records of its runs; `asked` says in the reason of a cancel who asked for it. */
+export const makeLocalClient = (
+  edge: LocalEdge,
+  caller: string,
+  asked = `asked for by ${caller}`
+): EdgeClient => {
   const { runs, registry, timers } = edge
   const view = (entry: NodeEntry) => nodeView(entry, timers.now())
   const withEntry = (name: string, change: (entry: NodeEntry) => void) =>
@@ -74,13 +82,28 @@ export const makeLocalClient = (edge: LocalEdge, caller: string): EdgeClient => 
     submit: (submission) =>
       Effect.map(submitRun(edge, submission, caller), ({ run, reader }) => ({
         id: run.id,
-        events: runs.events(reader).pipe(
-          Stream.map(runEventView),
-          Stream.mapError((error) => refusedProblem(error.failure))
-        )
+        events: eventsOf(runs, reader)
       })),
-    cancel: (id) =>
-      Effect.mapBoth(runs.cancel(id, `asked for by ${caller}`), { onFailure: notFound, onSuccess: runView }),
+    submitDetached: (submission) =>
+      Effect.map(submitRun(edge, { ...submission, detached: true }, caller), ({ run, reader }) => {
+        reader.close()
+        return runView(run)
+      }),
+    events: (id, after) =>
+      Stream.unwrap(
+        Effect.map(Effect.mapError(runs.read(id, after), unreadable), (reader) => eventsOf(runs, reader))
+      ),
+    cancel: (id, reason) =>
+      Effect.mapBoth(runs.cancel(id, reason === undefined ? asked : `${reason}, ${asked}`), {
+        onFailure: notFound,
+        onSuccess: runView
+      }),
     explain: (need) => Effect.sync(() => explanationView(runs.explain(toNeed(need))))
   }
 }
+
+const eventsOf = (runs: LocalEdge["runs"], reader: RunReader): Stream.Stream<RunEventView, EdgeProblem> =>
+  runs.events(reader).pipe(
+    Stream.map(runEventView),
+    Stream.mapError((error) => refusedProblem(error.failure))
+  )

@@ -1,5 +1,6 @@
 // What a node is good for right now: one word for programs and metrics, one sentence for people.
 import type { NodeEntry } from "../node/NodeEntry.ts"
+import { timeInWords } from "../node/timeInWords.ts"
 
 export const nodeStates = [
   "offline",
@@ -17,7 +18,8 @@ export interface NodeState {
   readonly reason: string
 }
 
-export const nodeState = (entry: NodeEntry): NodeState => {
+/** `now`: monotonic milliseconds; the reason of an offline node says how long it has been so. */
+export const nodeState = (entry: NodeEntry, now: number): NodeState => {
   if (entry.link === undefined) {
     const last = entry.lastDisconnect
     return {
@@ -25,7 +27,7 @@ export const nodeState = (entry: NodeEntry): NodeState => {
       reason:
         last === undefined
           ? "has not connected since the edge started"
-          : `offline since ${last.time.toISOString()}: ${last.reason}`
+          : `offline for ${timeInWords(now - last.at)}: ${last.reason}`
     }
   }
   if (entry.suspect) return { state: "suspect", reason: "misses heartbeats" }

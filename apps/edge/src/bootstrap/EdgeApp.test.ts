@@ -110,7 +110,9 @@ describe("an edge", () => {
         const error = yield* Effect.flip(started(ports))
         assert.match(
           error.message,
-          new RegExp(`^listen\\.${taken}: cannot listen on 127\\.0\\.0\\.1:${port}: `)
+          new RegExp(
+            `^listen\\.${taken}: cannot listen on 127\\.0\\.0\\.1:${port}: another process uses this port; stop it or choose another port$`
+          )
         )
         for (const [name, other] of Object.entries(ports)) {
           if (name !== taken) assert.isFalse(yield* listens(other), name)

@@ -2,10 +2,11 @@
 // metrics. All three listeners are up when it is built, or none.
 import type { EdgeConfig } from "@iop/platform-common/config/EdgeConfig"
 import { tracingLayer } from "@iop/platform-common/observability/Tracing"
+import type { ListenError as FrameListenError } from "@iop/proto-socket/FrameListener"
 import { Context, Duration, Effect, Layer } from "effect"
 import type { EdgeClient } from "../admin/EdgeClient.ts"
 import { makeLocalClient } from "../admin/localClient.ts"
-import { ListenError } from "../http/ListenError.ts"
+import { ListenError, listenReason, wantsAnotherPort } from "../http/ListenError.ts"
 import { Metrics } from "../metrics/Metrics.ts"
 import { NodeConfigs } from "../node/NodeConfigs.ts"
 import { NodeRegistry } from "../node/NodeRegistry.ts"
@@ -51,18 +52,7 @@ export class EdgeApp extends Context.Service<
     const links = NodeTransport.layer(
       config,
       limits.nodes === undefined ? {} : { maxConnections: limits.nodes }
-    ).pipe(
-      Layer.catch((error) =>
-        Layer.effect(
-          NodeTransport,
-          new ListenError({
-            listener: "nodes",
-            address: `${error.host}:${error.port}`,
-            reason: error.message
-          })
-        )
-      )
-    )
+    ).pipe(Layer.catch((error) => Layer.effect(NodeTransport, nodesListenError(error))))
     return Layer.effect(EdgeApp, assemble(config)).pipe(
       Layer.provide(links),
       Layer.provide(EdgeListeners.layer(config, limits)),
@@ -70,6 +60,18 @@ export class EdgeApp extends Context.Service<
       Layer.provide(Metrics.layer(config, version))
     )
   }
+}
+
+/** In the words of the other listeners, where the system said why; what is wrong with a certificate is told as it is. */
+const nodesListenError = (error: FrameListenError): ListenError => {
+  const { cause, host, message, port, reason } = error
+  const system = cause instanceof Error && reason !== "tls_file" && reason !== "bad_port" ? cause : undefined
+  return new ListenError({
+    listener: "nodes",
+    address: `${host}:${port}`,
+    reason: system === undefined ? message.replace(/^cannot listen on \S+: /, "") : listenReason(system),
+    anotherPort: system !== undefined && wantsAnotherPort(system)
+  })
 }
 
 const assemble = Effect.fnUntraced(function* (config: EdgeConfig) {

@@ -6,7 +6,7 @@ import type { NodeRegistry } from "../node/NodeRegistry.ts"
 /** Resolves once every node of the configuration is routable. */
 export const whenRoutable = (registry: Pick<NodeRegistry["Service"], "all" | "watch">): Effect.Effect<void> =>
   Effect.callback((resume) => {
-    const ready = () => registry.all().every((entry) => nodeState(entry).state === "routable")
+    const ready = () => registry.all().every((entry) => nodeState(entry, 0).state === "routable")
     if (ready()) {
       resume(Effect.void)
       return

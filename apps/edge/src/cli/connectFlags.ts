@@ -30,6 +30,9 @@ export const connectFlags = {
   keyFile: keyFileFlag
 }
 
+/** Where the edge is when no flag says it. */
+export const defaultUrl = (): string => process.env.IOP_EDGE_URL || DEFAULT_URL
+
 /** The client of the edge at the URL. Nothing is sent yet. */
 export const connectTo = Effect.fnUntraced(function* (
   connect: string,
@@ -49,6 +52,7 @@ const readKey = (
 ): Effect.Effect<Redacted.Redacted<string> | undefined, CommandFailed> =>
   Effect.suspend(() => {
     let key = process.env.IOP_EDGE_KEY ?? ""
+    const source = file === undefined ? "IOP_EDGE_KEY" : `--key-file: ${file}`
     if (file !== undefined) {
       try {
         key = readFileSync(file, "utf8")
@@ -58,9 +62,9 @@ const readKey = (
       }
     }
     key = key.trim()
-    if (file !== undefined && key === "") return Effect.fail(usageError(`--key-file: ${file} is empty`))
+    if (file !== undefined && key === "") return Effect.fail(usageError(`${source} is empty`))
     if (!/^[\x21-\x7e]*$/.test(key)) {
-      return Effect.fail(usageError("the API key has characters that no key can have"))
+      return Effect.fail(usageError(`${source} holds characters that no API key can have`))
     }
     return Effect.succeed(key === "" ? undefined : Redacted.make(key))
   })

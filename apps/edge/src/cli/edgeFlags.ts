@@ -1,13 +1,13 @@
 // How a command says which edge it starts: a configuration file or the built-in profile, and the ports.
-import { Option, Schema } from "effect"
+import { Option } from "effect"
 import { Flag } from "effect/cli"
 import type { LocalPorts } from "../bootstrap/localProfile.ts"
+import { wholeNumberFlag } from "./plainFlags.ts"
 
 const portFlag = (name: string, what: string) =>
-  Flag.Int(name).pipe(
+  wholeNumberFlag(name, { what: "port", minimum: 0, maximum: 65_535 }).pipe(
     Flag.withMetavar("PORT"),
     Flag.withDescription(`port for ${what} instead of the configured one; 0: any free one`),
-    Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 65535 }))),
     Flag.optional
   )
 

@@ -2,6 +2,7 @@
 import { Option, Schema } from "effect"
 import { Argument, Flag } from "effect/cli"
 import type { RunNeed } from "../admin/RunSubmission.ts"
+import { pairsFlag } from "./plainFlags.ts"
 
 export const needArguments = {
   adapter: Argument.String("adapter").pipe(
@@ -11,10 +12,7 @@ export const needArguments = {
 }
 
 export const needFlags = {
-  label: Flag.KeyValuePair("label").pipe(
-    Flag.withDescription("a label that the node must have, key=value; may be repeated"),
-    Flag.optional
-  ),
+  label: pairsFlag("label").pipe(Flag.withDescription("a label that the node must have; may be repeated")),
   session: Flag.String("session").pipe(
     Flag.withDescription("runs of one session like to meet the same node"),
     Flag.withSchema(Schema.NonEmptyString),
@@ -26,11 +24,11 @@ export const needFlags = {
 export const needOf = (flags: {
   readonly adapter: string
   readonly target: string
-  readonly label: Option.Option<Record<string, string>>
+  readonly label: Readonly<Record<string, string>>
   readonly session: Option.Option<string>
 }): RunNeed => ({
   adapter: flags.adapter,
   target: flags.target,
-  ...(Option.isSome(flags.label) ? { labels: flags.label.value } : {}),
+  ...(Object.keys(flags.label).length > 0 ? { labels: flags.label } : {}),
   ...(Option.isSome(flags.session) ? { session: flags.session.value } : {})
 })

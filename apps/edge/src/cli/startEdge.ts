@@ -5,6 +5,7 @@ import { EdgeApp } from "../bootstrap/EdgeApp.ts"
 import { makeFakeNodes } from "../bootstrap/FakeNodes.ts"
 import { edgeLogging, loadEdge } from "../bootstrap/loadEdge.ts"
 import { whenRoutable } from "../bootstrap/whenRoutable.ts"
+import type { ListenError } from "../http/ListenError.ts"
 import { type CommandFailed, configFailed, usageError } from "./CommandFailed.ts"
 import { type EdgeFlags, portsOf } from "./edgeFlags.ts"
 import { VERSION } from "./version.ts"
@@ -13,6 +14,8 @@ export interface StartedEdge {
   readonly app: EdgeApp["Service"]
   readonly local: boolean
   readonly edgeId: string
+  /** Writes a line to the edge's log. */
+  readonly info: (message: string, fields: Readonly<Record<string, unknown>>) => Effect.Effect<void>
   /** Whether every node of the local profile takes runs. Always false for a configuration file. */
   readonly routable: boolean
 }
@@ -39,16 +42,36 @@ export const startEdge = Effect.fnUntraced(function* (
   for (const warning of [...warnings, ...(shortage === undefined ? [] : [shortage])]) {
     process.stderr.write(`${warning}\n`)
   }
+  const logging = yield* Layer.build(edgeLogging(config, quiet))
+  const log = Effect.runForkWith(logging)
   const fakes = yield* makeFakeNodes((id, how) => {
-    process.stderr.write(`fake node ${id} ${how}\n`)
+    log(Effect.logError("fake node ended; it stays away until the edge is started again", { node: id, how }))
   })
-  const logging = edgeLogging(config, quiet)
-  const context = yield* Layer.build(EdgeApp.layer(config, VERSION).pipe(Layer.provideMerge(logging))).pipe(
-    Effect.mapError((error) => usageError(error.message))
+  const context = yield* Layer.build(EdgeApp.layer(config, VERSION)).pipe(
+    Effect.provideContext(logging),
+    Effect.mapError((error) => usageError(listenMistake(error, flags.config)))
   )
   const app = Context.get(context, EdgeApp)
-  if (localNodes.length === 0) return { app, local: flags.local, edgeId: config.edge.id, routable: false }
+  const info: StartedEdge["info"] = (message, fields) =>
+    Effect.provideContext(Effect.logInfo(message, fields), logging)
+  const started = { app, info, local: flags.local, edgeId: config.edge.id }
+  if (localNodes.length === 0) return { ...started, routable: false }
   yield* fakes.start(localNodes, app.addresses.nodes)
   const waited = yield* Effect.timeoutOption(whenRoutable(app.registry), ROUTABLE_WITHIN)
-  return { app, local: true, edgeId: config.edge.id, routable: Option.isSome(waited) }
+  return { ...started, routable: Option.isSome(waited) }
 })
+
+const portFlags: Readonly<Record<string, string>> = {
+  nodes: "--node-port",
+  http: "--http-port",
+  ops: "--ops-port"
+}
+
+/** What to do about a port that can't be had: where there is a file it says the port, else a flag does. */
+const listenMistake = (error: ListenError, file: Option.Option<string>): string => {
+  const flag = portFlags[error.listener]
+  if (Option.isNone(file)) return error.anotherPort ? `${error.sentence} with ${flag}` : error.sentence
+  return error.anotherPort
+    ? `${error.message}: change listen.${error.listener}.port in ${file.value}, or give ${flag}`
+    : error.message
+}

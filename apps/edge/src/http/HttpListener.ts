@@ -6,7 +6,7 @@ import { Effect, type Scope } from "effect"
 import { type ApiKeys, open } from "./ApiKeys.ts"
 import { HttpProblem } from "./HttpProblem.ts"
 import { type HostRule, hostAllowed, originAllowed } from "./hostCheck.ts"
-import { ListenError, listenReason } from "./ListenError.ts"
+import { ListenError, listenReason, wantsAnotherPort } from "./ListenError.ts"
 import { checkDeclaredLength, checkJsonType } from "./readJson.ts"
 import { requestId } from "./requestId.ts"
 
@@ -20,6 +20,8 @@ export interface RequestContext {
   readonly requestId: string
   /** The name of the API key's holder, or of the surface when no keys are configured. */
   readonly caller: string
+  /** Whether the caller is known by a key. */
+  readonly keyed: boolean
   /** The pattern of the request's path, for metrics; set by the surface. Never text of the caller. */
   route: string
 }
@@ -96,7 +98,8 @@ export const listenHttp = (
               new ListenError({
                 listener: options.name,
                 address: `${options.host}:${options.port}`,
-                reason: listenReason(error)
+                reason: listenReason(error),
+                anotherPort: wantsAnotherPort(error)
               })
             )
           )
@@ -148,9 +151,10 @@ const known = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS
 const receive = (options: HttpListenerOptions, request: IncomingMessage, response: ServerResponse): void => {
   const startedAt = performance.now()
   const id = requestId(request.headers["x-request-id"])
-  const context: { requestId: string; caller: string; route: string } = {
+  const context: { requestId: string; caller: string; keyed: boolean; route: string } = {
     requestId: id,
     caller: "",
+    keyed: false,
     route: "none"
   }
   response.setHeader("x-request-id", id)
@@ -200,7 +204,7 @@ const inspect = (
   surface: HttpSurface | undefined,
   path: string,
   request: IncomingMessage,
-  context: { caller: string }
+  context: { caller: string; keyed: boolean }
 ): HttpProblem | undefined => {
   const rule: HostRule = { host: options.host, names: options.hosts }
   if (!hostAllowed(request, rule)) {
@@ -232,13 +236,20 @@ const inspect = (
         close: true
       })
     }
+    context.keyed = holder !== open
     context.caller = holder === open ? surface.name : holder
   }
-  if (request.method === "POST") {
+  if (request.method === "POST" && !saysNothing(request)) {
     return checkJsonType(request) ?? checkDeclaredLength(request, options.maxBody)
   }
   return undefined
 }
+
+/** Whether there is neither a body nor a type of one. */
+const saysNothing = ({ headers }: IncomingMessage): boolean =>
+  headers["content-type"] === undefined &&
+  headers["transfer-encoding"] === undefined &&
+  Number(headers["content-length"] ?? 0) === 0
 
 const refusePlainly = (response: ServerResponse, problem: HttpProblem): void =>
   writeProblem(response, problem, { error: { code: problem.code, message: problem.message } })

@@ -7,10 +7,16 @@ export class ListenError extends Data.TaggedError("ListenError")<{
   /** `host:port`. */
   readonly address: string
   readonly reason: string
+  /** Whether another port would do. */
+  readonly anotherPort: boolean
 }> {
   override readonly [Runtime.errorExitCode] = 2
   override get message() {
-    return `listen.${this.listener}: cannot listen on ${this.address}: ${this.reason}`
+    return `listen.${this.listener}: ${this.sentence}`
+  }
+  /** The message without the key of the configuration. */
+  get sentence() {
+    return `cannot listen on ${this.address}: ${this.reason}`
   }
 }
 
@@ -20,12 +26,21 @@ export const listenReason = (error: NodeJS.ErrnoException): string => {
     case "EADDRINUSE":
       return "another process uses this port; stop it or choose another port"
     case "EACCES":
+    case "EPERM":
       return "this user may not use this port; choose one above 1023"
     case "EADDRNOTAVAIL":
       return "this machine has no such address"
     case "ENOTFOUND":
+    case "EAI_AGAIN":
       return "the host name does not resolve"
+    case "EINVAL":
+    case "EAFNOSUPPORT":
+      return "this machine cannot listen on such an address"
     default:
       return error.code ?? "the system refuses it"
   }
 }
+
+/** Whether another port of the same address would do. */
+export const wantsAnotherPort = ({ code }: NodeJS.ErrnoException): boolean =>
+  code === "EADDRINUSE" || code === "EACCES" || code === "EPERM"

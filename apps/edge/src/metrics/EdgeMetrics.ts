@@ -155,7 +155,7 @@ export const makeEdgeMetrics = (
     registers,
     collect() {
       for (const state of nodeStates) this.set({ state }, 0)
-      for (const entry of entries()) this.inc({ state: nodeState(entry).state })
+      for (const entry of entries()) this.inc({ state: nodeState(entry, 0).state })
     }
   })
   new Gauge({

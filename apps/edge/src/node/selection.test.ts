@@ -40,7 +40,7 @@ describe("selection", () => {
         n.link = undefined
         n.lastDisconnect = { at: 0, time: new Date(0), reason: "heartbeats missed for 15 s", mayResume: true }
       }),
-      /offline since 1970-01-01T00:00:00.000Z: heartbeats missed for 15 s/
+      /offline for 100 s: heartbeats missed for 15 s/
     ],
     [
       "reconnecting",

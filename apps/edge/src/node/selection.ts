@@ -1,6 +1,7 @@
 // Which node gets a run. A pure function of the registry's entries and the run: it reads and never changes them,
 // so that `explain` gives the same answer as a dispatch and every verdict can be tested without a socket.
 import type { AdapterLane, NodeEntry } from "./NodeEntry.ts"
+import { timeInWords } from "./timeInWords.ts"
 
 /** What a run asks of a node. */
 export interface SelectionNeed {
@@ -172,7 +173,7 @@ export const describeReason = (
     case "offline":
       return entry.lastDisconnect === undefined
         ? "has not connected since the edge started"
-        : `offline since ${entry.lastDisconnect.time.toISOString()}${because(entry.lastDisconnect.reason)}`
+        : `offline for ${timeInWords(clock.now - entry.lastDisconnect.at)}${because(entry.lastDisconnect.reason)}`
     case "reconnecting":
       return `link lost ${Math.round((clock.now - (entry.lastDisconnect?.at ?? clock.now)) / 1000)} s ago${because(entry.lastDisconnect?.reason)}; it may come back`
     case "suspect":

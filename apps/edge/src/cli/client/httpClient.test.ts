@@ -134,12 +134,46 @@ describe("the client of a running edge", () => {
     }).pipe(Effect.provide(adminFixture([record("a", { targets: ["echo"] })])))
   )
 
+  it.live("leaves a detached run to itself, reads its events later, and says why it cancels", () =>
+    Effect.gen(function* () {
+      const link = join(yield* NodeRegistry, "a")
+      const edge = yield* client()
+      const run = yield* edge.submitDetached(echo)
+      assert.strictEqual(run.detached, true)
+      yield* given(link)
+      const seen: Array<string> = []
+      const reading = yield* Effect.forkChild(
+        Stream.runForEach(edge.events(run.id, 1), ({ seq, type }) =>
+          Effect.sync(() => seen.push(`${seq} ${type}`))
+        ),
+        { startImmediately: true }
+      )
+      link.say(link.last, started, text("hi"))
+      yield* eventually("the first events", () => seen.length === 2)
+      yield* edge.cancel(run.id, "no longer wanted")
+      assert.strictEqual(link.cancels[0]?.reason, "no longer wanted, asked for over HTTP")
+      link.say(link.last, cancelled)
+      yield* Fiber.join(reading)
+      assert.deepStrictEqual(seen, ["2 started", "3 delta", "4 cancelled"])
+      const unknown = yield* Effect.flip(Stream.runDrain(edge.events("nope", 0)))
+      assert.strictEqual(unknown.code, "not_found")
+    }).pipe(Effect.provide(adminFixture([record("a")])))
+  )
+
   it.live("shows its key, and hands on that it is wrong without saying it", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* Effect.flatMap(client("sesame"), (edge) => edge.nodes)).length, 1)
       const refused = yield* Effect.flip(Effect.flatMap(client("sesam"), (edge) => edge.nodes))
       assert.strictEqual(refused.code, "invalid_api_key")
       assert.notInclude(refused.message, "sesam")
+      const missing = yield* Effect.flip(Effect.flatMap(client(), (edge) => edge.nodes))
+      assert.strictEqual(missing.code, "invalid_api_key")
+      assert.match(refused.message, /does not accept the API key that was sent/)
+      assert.match(missing.message, /wants an API key and none was sent/)
+      for (const { message } of [refused, missing]) {
+        assert.include(message, "IOP_EDGE_KEY")
+        assert.include(message, "--key-file")
+      }
     }).pipe(Effect.provide(adminFixture([record("a")], { keys: { laptop: "sesame" } })))
   )
 })

@@ -58,13 +58,25 @@ export const makeHttpClient = (options: HttpClientOptions): EdgeClient => {
       return Effect.map(Effect.flatMap(call("GET", `/runs?${query}`), decodeRuns), ({ runs }) => runs)
     },
     run: (id) => Effect.flatMap(call("GET", `/runs/${name(id)}`), decodeRun),
-    cancel: (id) => Effect.flatMap(call("POST", `/runs/${name(id)}/cancel`, {}), decodeRun),
+    cancel: (id, reason) =>
+      Effect.flatMap(
+        call("POST", `/runs/${name(id)}/cancel`, reason === undefined ? {} : { reason }),
+        decodeRun
+      ),
     explain: (need) => Effect.flatMap(call("POST", "/explain", need), decodeExplanation),
     submit: (submission) =>
       Effect.map(open(options, "POST", "/runs?events=true", submission), (response) => ({
         id: String(response.headers["x-iop-run-id"] ?? ""),
         events: eventsOf(options.url, response)
-      }))
+      })),
+    submitDetached: (submission) =>
+      Effect.flatMap(call("POST", "/runs?events=false", { ...submission, detached: true }), decodeRun),
+    events: (id, after) =>
+      Stream.unwrap(
+        Effect.map(open(options, "GET", `/runs/${name(id)}/events?after=${after}`, undefined), (response) =>
+          eventsOf(options.url, response)
+        )
+      )
   }
 }
 
@@ -116,20 +128,32 @@ const open = (
       (response.statusCode ?? 500) < 300
         ? Effect.succeed(response)
         : Effect.ensuring(
-            Effect.flatMap(readText(response), (text) => Effect.fail(refusal(response, text))),
+            Effect.flatMap(readText(response), (text) =>
+              Effect.fail(refusal(response, text, key !== undefined))
+            ),
             Effect.sync(() => response.destroy())
           )
   )
 
-const refusal = (response: IncomingMessage, text: string): EdgeProblem => {
+const refusal = (response: IncomingMessage, text: string, keySent: boolean): EdgeProblem => {
   const body = decodeError(text)
   if (body._tag === "None") return notAnEdge()
+  const { code } = body.value.error
+  if (code === "invalid_api_key") {
+    // The edge says the same to whoever has no key and to whoever guesses; this side knows which of them it is.
+    return new EdgeProblem({ code, message: keySent ? WRONG_KEY : NO_KEY })
+  }
   const retryAfter = Number(response.headers["retry-after"])
   return new EdgeProblem({
     ...body.value.error,
     ...(Number.isFinite(retryAfter) ? { retryAfterMs: retryAfter * 1000 } : {})
   })
 }
+
+const NO_KEY =
+  "this edge wants an API key and none was sent: set IOP_EDGE_KEY in the environment, or name a file that holds it with --key-file"
+const WRONG_KEY =
+  "the edge does not accept the API key that was sent: it is not one of its api_keys; look at IOP_EDGE_KEY in the environment, or at the file of --key-file"
 
 const unreachable = (url: URL, error: NodeJS.ErrnoException): EdgeProblem => {
   const why =

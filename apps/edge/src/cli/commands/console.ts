@@ -3,7 +3,7 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import type { EdgeClient } from "../../admin/EdgeClient.ts"
 import { CommandFailed, ExitCode, failedBy, usageError } from "../CommandFailed.ts"
-import { connectFlag, connectTo, keyFileFlag } from "../connectFlags.ts"
+import { connectFlag, connectTo, defaultUrl, keyFileFlag } from "../connectFlags.ts"
 import { edgeFlags } from "../edgeFlags.ts"
 import { write } from "../output.ts"
 import { ProcessSignals } from "../Signals.ts"
@@ -29,8 +29,8 @@ export const consoleCommand = Command.make(
       return yield* usageError("say the target too: edge console … ADAPTER TARGET")
     }
     const ways = [Option.isSome(flags.connect), Option.isSome(flags.config), flags.local]
-    if (ways.filter((way) => way).length !== 1) {
-      return yield* usageError("say which edge: --local, --config FILE or --connect URL")
+    if (ways.filter((way) => way).length > 1) {
+      return yield* usageError("say one edge: --local, --config FILE or --connect URL")
     }
     const where =
       Option.isSome(flags.adapter) && Option.isSome(flags.target)
@@ -38,8 +38,8 @@ export const consoleCommand = Command.make(
         : undefined
     yield* Effect.scoped(
       Effect.gen(function* () {
-        if (Option.isSome(flags.connect)) {
-          const client = yield* connectTo(flags.connect.value, flags.keyFile)
+        if (!flags.local && Option.isNone(flags.config)) {
+          const client = yield* connectTo(Option.getOrElse(flags.connect, defaultUrl), flags.keyFile)
           return yield* converse(client, flags.json, where)
         }
         const { startEdge } = yield* Effect.promise(() => import("../startEdge.ts"))

@@ -1,11 +1,10 @@
-// `edge run ADAPTER TARGET [PROMPT]`: one run at a running edge, its output on stdout. Interrupting the command leaves
-// the run, by which the edge cancels it.
-import { Effect, Option, Stream } from "effect"
+// `edge run ADAPTER TARGET [PROMPT …]`: one run at a running edge, its output on stdout. Interrupting the command leaves
+// the run, by which the edge cancels it, unless the run was asked to be detached.
+import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import type { RunEventView } from "../../admin/RunEventView.ts"
-import { CommandFailed, ExitCode, failedBy, usageError } from "../CommandFailed.ts"
+import { failedBy, usageError } from "../CommandFailed.ts"
 import { connectFlags, connectTo } from "../connectFlags.ts"
-import { write } from "../output.ts"
+import { stdoutClosed, writeJson, writeLine } from "../output.ts"
 import { needArguments, needFlags, needOf } from "../runFlags.ts"
 
 const durations = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const
@@ -36,14 +35,18 @@ export const runCommand = Command.make(
   {
     ...needArguments,
     prompt: Argument.String("prompt").pipe(
-      Argument.withDescription("what to say; without it, stdin is read"),
-      Argument.optional
+      Argument.withDescription("what to say, one word or many; without it, stdin is read"),
+      Argument.variadic()
     ),
     ...needFlags,
     timeout: Flag.String("timeout").pipe(
       Flag.withMetavar("DURATION"),
       Flag.withDescription("total time, such as 30s or 5m"),
       Flag.optional
+    ),
+    detach: Flag.Boolean("detach").pipe(
+      Flag.withDescription("print the run's id and leave it; edge events ID shows what becomes of it"),
+      Flag.withDefault(false)
     ),
     json: Flag.Boolean("json").pipe(
       Flag.withDescription("print events, one JSON object per line"),
@@ -56,37 +59,30 @@ export const runCommand = Command.make(
     if (Option.isSome(flags.timeout) && timeoutMs === undefined) {
       return yield* usageError("--timeout: expected a duration with its unit, such as 30s, 5m or 1h")
     }
-    if (Option.isNone(flags.prompt) && process.stdin.isTTY === true) {
+    if (flags.prompt.length === 0 && process.stdin.isTTY === true) {
       return yield* usageError("no prompt: give one as the last argument, or pipe one into stdin")
     }
     const client = yield* connectTo(flags.connect, flags.keyFile)
-    const prompt = Option.isSome(flags.prompt) ? flags.prompt.value : yield* Effect.promise(readStdin)
-    const { RunPrinter, stdoutOptions } = yield* Effect.promise(() => import("../print/RunPrinter.ts"))
-    const printer = new RunPrinter(stdoutOptions(), performance.now())
-    const run = yield* Effect.mapError(
-      client.submit({
-        ...needOf(flags),
-        messages: [{ role: "user", content: prompt }],
-        ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs })
-      }),
-      failedBy
+    const prompt = flags.prompt.length > 0 ? flags.prompt.join(" ") : yield* Effect.promise(readStdin)
+    const submission = {
+      ...needOf(flags),
+      messages: [{ role: "user", content: prompt }] as const,
+      ...(timeoutMs === undefined ? {} : { timeout_ms: timeoutMs })
+    }
+    if (flags.detach) {
+      const run = yield* Effect.mapError(client.submitDetached(submission), failedBy)
+      return yield* Effect.promise(() => (flags.json ? writeJson(run) : writeLine(run.id)))
+    }
+    const { printRun } = yield* Effect.promise(() => import("../print/printRun.ts"))
+    const startedAt = performance.now()
+    const run = yield* Effect.mapError(client.submit(submission), failedBy)
+    yield* printRun(run, flags.json, startedAt).pipe(
+      Effect.onInterrupt(() =>
+        Effect.sync(() => {
+          // Who left a pipe wants to hear nothing.
+          if (!stdoutClosed()) process.stderr.write(`edge: run ${run.id} was cancelled: you interrupted it\n`)
+        })
+      )
     )
-    let last: RunEventView | undefined
-    yield* Stream.runForEach(run.events, (event) => {
-      last = event
-      return Effect.promise(() => write(flags.json ? `${JSON.stringify(event)}\n` : printer.print(event)))
-    }).pipe(Effect.mapError(failedBy))
-    if (last?.type === "failed") {
-      return yield* new CommandFailed({
-        message: `run ${run.id} failed: ${last.code}: ${last.message}`,
-        exitCode: ExitCode.runFailed
-      })
-    }
-    if (last?.type === "cancelled") {
-      return yield* new CommandFailed({
-        message: `run ${run.id} was cancelled: ${last.reason}`,
-        exitCode: ExitCode.runFailed
-      })
-    }
   })
 ).pipe(Command.withDescription("Run something at a running edge and print its output"))

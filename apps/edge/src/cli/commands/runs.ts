@@ -1,9 +1,10 @@
 // `edge runs [ID]`: the runs of a running edge, newest first, or everything about one.
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { failedBy } from "../CommandFailed.ts"
 import { connectFlags, connectTo } from "../connectFlags.ts"
 import { writeJson, writeLine } from "../output.ts"
+import { wholeNumberFlag } from "../plainFlags.ts"
 
 export const runsCommand = Command.make(
   "runs",
@@ -13,9 +14,8 @@ export const runsCommand = Command.make(
       Flag.withDescription("only runs that have not ended"),
       Flag.withDefault(false)
     ),
-    limit: Flag.Int("limit").pipe(
+    limit: wholeNumberFlag("limit", { what: "number of runs", minimum: 1, maximum: 10_000 }).pipe(
       Flag.withDescription("how many at most"),
-      Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 }))),
       Flag.withDefault(20)
     ),
     json: Flag.Boolean("json").pipe(Flag.withDescription("print JSON"), Flag.withDefault(false)),

@@ -4,7 +4,7 @@ import { Command } from "effect/cli"
 import { ExitCode } from "../CommandFailed.ts"
 import { edgeFlags } from "../edgeFlags.ts"
 import { whenStdoutCloses, writeLine } from "../output.ts"
-import { ProcessSignals } from "../Signals.ts"
+import { ProcessSignals, type Signal } from "../Signals.ts"
 
 export const serveCommand = Command.make(
   "serve",
@@ -19,15 +19,15 @@ export const serveCommand = Command.make(
       const edge = yield* startEdge(flags, false)
       const nodes = yield* edge.app.client("edge").nodes
       yield* Effect.promise(() => writeLine(startupScreen(edge, nodes)))
-      yield* Effect.callback<void>((resume) => {
+      const signal = yield* Effect.callback<Signal>((resume) => {
         let stopping = false
         signals.handle((signal) => {
           if (stopping) process.exit(ExitCode.interrupted)
           stopping = true
-          process.stderr.write(`${signal}: finishing what runs; once more to end at once\n`)
-          resume(Effect.void)
+          resume(Effect.succeed(signal))
         })
       })
+      yield* edge.info("finishing what runs; the same signal once more ends it at once", { signal })
       yield* edge.app.drain
     }).pipe(Effect.scoped)
   })

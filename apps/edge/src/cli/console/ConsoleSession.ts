@@ -28,6 +28,8 @@ export class ConsoleSession {
   readonly #output: ConsoleOutput
   #where: { readonly adapter: string; readonly target: string } | undefined
   #run: string | undefined
+  /** The present run was cancelled from here. */
+  #cancelled = false
   #failed = 0
 
   constructor(
@@ -99,7 +101,8 @@ export class ConsoleSession {
       case "cancel": {
         const id = line.run ?? this.#run
         if (id === undefined) return this.#say("nothing runs; /cancel RUN cancels another one")
-        return Effect.flatMap(this.client.cancel(id), (run) =>
+        if (id === this.#run) this.#cancelled = true
+        return Effect.flatMap(this.client.cancel(id, "from a console"), (run) =>
           line.run === undefined ? Effect.void : this.#say(`${run.id} is ${run.phase}`)
         )
       }
@@ -108,10 +111,10 @@ export class ConsoleSession {
 
   #use(adapter: string, target: string): Effect.Effect<void, EdgeProblem> {
     return Effect.flatMap(this.client.explain({ adapter, target }), ({ chosen, otherwise }) => {
-      this.#where = { adapter, target }
-      // What could never run is said at once, and chosen all the same: a node may still join.
-      if (chosen === undefined && otherwise?.waits === false) return this.#say(otherwise.message)
-      return Effect.void
+      const refused = chosen === undefined && otherwise?.waits === false ? otherwise : undefined
+      // What there is but cannot run now is chosen all the same: its node may come back.
+      if (refused?.code !== "target_not_found") this.#where = { adapter, target }
+      return refused === undefined ? Effect.void : this.#say(refused.message)
     })
   }
 
@@ -128,15 +131,23 @@ export class ConsoleSession {
       return this.client.submit(submission).pipe(
         Effect.flatMap((run) => {
           this.#run = run.id
+          this.#cancelled = false
           return Stream.runForEach(run.events, (event) => {
             last = event
             return Effect.promise(() =>
               this.#output.out(
-                this.#output.json ? `${JSON.stringify({ run: run.id, ...event })}\n` : printer.print(event)
+                this.#output.json
+                  ? `${JSON.stringify({ run: run.id, ...event })}\n`
+                  : printer.print(this.#forPerson(event))
               )
             )
           })
         }),
+        Effect.onError(() =>
+          Effect.sync(() => {
+            if (!this.#output.json) void this.#output.out(printer.finish())
+          })
+        ),
         Effect.andThen(Effect.suspend(() => this.#ended(last))),
         Effect.catch((problem) => this.#refused(problem)),
         Effect.ensuring(
@@ -148,13 +159,20 @@ export class ConsoleSession {
     })
   }
 
+  /** A person knows who pressed the keys. */
+  #forPerson(event: RunEventView): RunEventView {
+    return event.type === "cancelled" && this.#cancelled ? { ...event, reason: "by you" } : event
+  }
+
   #ended(last: RunEventView | undefined): Effect.Effect<void> {
     if (last?.type === "completed") return Effect.void
     this.#failed += 1
     if (this.#output.json || this.#output.printer.terminal || last === undefined) return Effect.void
     // The answer goes to whoever reads stdout; that it is not whole must be seen all the same.
     if (last.type === "failed") return this.#note(`run failed: ${last.code}: ${last.message}`)
-    return last.type === "cancelled" ? this.#note(`run cancelled: ${last.reason}`) : Effect.void
+    return last.type === "cancelled"
+      ? this.#note(`run cancelled: ${this.#cancelled ? "by you" : last.reason}`)
+      : Effect.void
   }
 
   #refused(problem: EdgeProblem): Effect.Effect<void> {

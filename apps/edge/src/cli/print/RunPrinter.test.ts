@@ -130,7 +130,24 @@ describe("a run for a person", () => {
   })
 })
 
+describe("a run that was submitted elsewhere", () => {
+  it("has no time, since nobody here knows when it began", () => {
+    const printer = new RunPrinter(terminal, undefined)
+    const shown = [dispatched, piece("Hello"), completed].map((event) => printer.print(event)).join("")
+    assert.strictEqual(shown, "Hello\n[gpu-1, 3 in 5 out tokens]\n")
+    const plain = new RunPrinter(terminal, undefined)
+    assert.strictEqual(plain.print({ seq: 1, type: "completed", finish_reason: "stop" }), "")
+  })
+})
+
 describe("a run for a pipe", () => {
+  it("ends its line when its events end without an end", () => {
+    const printer = new RunPrinter(pipe, 0)
+    printer.print(piece("half"))
+    assert.strictEqual(printer.finish(), "\n")
+    assert.strictEqual(printer.finish(), "")
+  })
+
   it("is the text and nothing else, with a line end after it", () => {
     assert.strictEqual(printed(pipe, [dispatched, piece("Hello\u001b[0m"), completed]), "Hello\u001b[0m\n")
     assert.strictEqual(printed(pipe, [dispatched, piece("Hello\n"), completed]), "Hello\n")

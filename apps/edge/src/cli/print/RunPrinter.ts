@@ -20,7 +20,7 @@ type Section = "none" | "text" | "reasoning" | "refusal" | "tool_call" | "output
 
 export class RunPrinter {
   readonly #options: RunPrinterOptions
-  readonly #startedAt: number
+  readonly #startedAt: number | undefined
   #section: Section = "none"
   #choice = 0
   #atLineStart = true
@@ -29,8 +29,8 @@ export class RunPrinter {
   #attempt = 1
   #usage: UsageView | undefined
 
-  /** `startedAt`: when the run was submitted, by performance.now(). */
-  constructor(options: RunPrinterOptions, startedAt: number) {
+  /** `startedAt`: when the run was submitted, by performance.now(); undefined when it was not submitted here. */
+  constructor(options: RunPrinterOptions, startedAt: number | undefined) {
     this.#options = options
     this.#startedAt = startedAt
   }
@@ -60,15 +60,20 @@ export class RunPrinter {
         return this.#end(
           event.finish_reason === "stop"
             ? ""
-            : `, ended by ${safeLine(event.raw_finish_reason ?? event.finish_reason)}`
+            : `ended by ${safeLine(event.raw_finish_reason ?? event.finish_reason)}`
         )
       case "cancelled":
-        return this.#end(`, cancelled: ${safeLine(event.reason)}`)
+        return this.#end(`cancelled: ${safeLine(event.reason)}`)
       case "failed":
-        return this.#end(`, failed: ${event.code}: ${safeLine(event.message)}`)
+        return this.#end(`failed: ${event.code}: ${safeLine(event.message)}`)
       case "delta":
         return this.#delta(event)
     }
+  }
+
+  /** What ends the line of an answer that has no end of its own. */
+  finish(): string {
+    return this.#freshLine()
   }
 
   #delta(event: Extract<RunEventView, { readonly type: "delta" }>): string {
@@ -140,9 +145,10 @@ export class RunPrinter {
       ...(this.#node === "" ? [] : [safeLine(this.#node)]),
       ...(this.#attempt > 1 ? [`attempt ${this.#attempt}`] : []),
       ...(tokensInWords(this.#usage) === "" ? [] : [`${tokensInWords(this.#usage)} tokens`]),
-      durationInWords(performance.now() - this.#startedAt)
+      ...(this.#startedAt === undefined ? [] : [durationInWords(performance.now() - this.#startedAt)]),
+      ...(how === "" ? [] : [how])
     ]
-    return `${line}${this.#dim(`[${parts.join(", ")}${how}]`)}\n`
+    return `${line}${parts.length === 0 ? "" : `${this.#dim(`[${parts.join(", ")}]`)}\n`}`
   }
 
   #dim(text: string): string {

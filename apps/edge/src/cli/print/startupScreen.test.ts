@@ -8,7 +8,7 @@ import { NodeRegistry } from "../../node/NodeRegistry.ts"
 import { Timers } from "../../node/Timers.ts"
 import { RunService } from "../../run/RunService.ts"
 import { VERSION } from "../version.ts"
-import { startupScreen } from "./startupScreen.ts"
+import { dialable, startupScreen } from "./startupScreen.ts"
 
 const at = (port: number, host = "127.0.0.1") => ({ host, port })
 
@@ -61,6 +61,39 @@ describe("the first screen", () => {
       assert.notInclude(text, "Try")
     })
   )
+})
+
+describe("where nodes dial", () => {
+  const address = (address: string, family: "IPv4" | "IPv6", internal = false) => ({
+    address,
+    netmask: "",
+    mac: "",
+    cidr: null,
+    internal,
+    ...(family === "IPv6" ? { family, scopeid: 0 } : { family })
+  })
+  const interfaces = {
+    lo: [address("127.0.0.1", "IPv4", true), address("::1", "IPv6", true)],
+    eth0: [address("fd00::7", "IPv6"), address("fe80::1", "IPv6"), address("192.168.1.2", "IPv4")],
+    wlan0: [address("169.254.3.4", "IPv4"), address("10.0.0.5", "IPv4")]
+  }
+
+  it("is the address itself, or what others reach this machine by when it listens on all", () => {
+    assert.deepStrictEqual(dialable(at(7610, "10.0.0.5"), interfaces), ["10.0.0.5:7610"])
+    assert.deepStrictEqual(dialable(at(7610, "::1"), interfaces), ["[::1]:7610"])
+    assert.deepStrictEqual(dialable(at(7610, "0.0.0.0"), interfaces), ["192.168.1.2:7610", "10.0.0.5:7610"])
+    assert.deepStrictEqual(dialable(at(7610, "::"), interfaces), [
+      "192.168.1.2:7610",
+      "10.0.0.5:7610",
+      "[fd00::7]:7610"
+    ])
+    assert.deepStrictEqual(dialable(at(7610, "0.0.0.0"), { lo: interfaces.lo }), ["127.0.0.1:7610"])
+  })
+
+  it("is no list without end", () => {
+    const many = { eth0: Array.from({ length: 9 }, (_, index) => address(`10.0.0.${index}`, "IPv4")) }
+    assert.strictEqual(dialable(at(1, "0.0.0.0"), many).length, 3)
+  })
 })
 
 it("the version is that of the package", () => {

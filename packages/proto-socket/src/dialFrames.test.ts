@@ -90,6 +90,20 @@ describe("dialFrames", () => {
     })
   )
 
+  it.live("says that it reached something else, such as the HTTP port of an edge", () =>
+    Effect.gen(function* () {
+      const { accepted, port } = yield* listenSilent
+      const { connection, recorder } = yield* dial({ port })
+      connection.send(Buffer.from("a registration"), "control")
+      yield* waitUntil(() => accepted.length > 0)
+      accepted[0]?.end("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+      assert.strictEqual(
+        (yield* recorder.closed).message,
+        "the peer answers HTTP, so this is not its port for nodes (an edge's is 7610 unless it is configured)"
+      )
+    })
+  )
+
   it.live("says that a name is not known", () =>
     Effect.gen(function* () {
       // A label this long is no name, so that no resolver is asked.

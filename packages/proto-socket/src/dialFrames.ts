@@ -4,6 +4,7 @@ import { connect as connectTcp, isIP, type Socket } from "node:net"
 import { type ConnectionOptions, checkServerIdentity, connect as connectTls } from "node:tls"
 import { Effect } from "effect"
 import { type DialError, describeDialFailure, dialError } from "./DialError.ts"
+import { describeForeignBytes } from "./describePeer.ts"
 import { FrameConnection, type FrameConnectionOptions } from "./FrameConnection.ts"
 import { readAuthority, readIdentity, type TlsFileError } from "./tlsFiles.ts"
 
@@ -90,10 +91,22 @@ export const dialFrames = Effect.fnUntraced(function* (
 
 const ignoreError = () => undefined
 
-/** A peer that ends a connection before its first byte dislikes how it was dialled; a node's log is where this helps. */
+/**
+ * A peer that ends a connection before its first byte dislikes how it was dialled, and one that answers in another
+ * protocol is another server; a node's log is where this helps.
+ */
 const withHint =
   ({ onClose, tls }: DialOptions): FrameConnectionOptions["onClose"] =>
   (reason, connection) => {
+    const foreign =
+      reason.tag === "frame_too_large" || reason.tag === "truncated"
+        ? describeForeignBytes(connection.firstBytes)
+        : undefined
+    if (foreign !== undefined) {
+      const message = `the peer answers ${foreign}, so this is not its port for nodes (an edge's is 7610 unless it is configured)`
+      onClose({ ...reason, message }, connection)
+      return
+    }
     const silent = connection.counters.bytesIn === 0 && (reason.tag === "ended" || reason.tag === "reset")
     onClose(silent ? { ...reason, message: `${reason.message} ${silenceHint(tls)}` } : reason, connection)
   }

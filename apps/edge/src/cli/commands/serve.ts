@@ -27,7 +27,7 @@ export const serveCommand = Command.make(
           resume(Effect.succeed(signal))
         })
       })
-      yield* edge.info("finishing what runs; the same signal once more ends it at once", { signal })
+      yield* edge.info("finishing what runs; a second signal ends it at once", { signal })
       yield* edge.app.drain
     }).pipe(Effect.scoped)
   })

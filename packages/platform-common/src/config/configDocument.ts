@@ -25,7 +25,8 @@ nodes:
 [yours](../packages/node-sdk/README.md). The types \`openai\`, \`ollama\` and \`cli\` are checked and handed to the node, but no
 program in this repository runs them yet; a node by others may. \`routes\` are checked and not used yet.
 
-\`edge check FILE\` says everything that is wrong with a file, with line and column, without starting anything.
+\`edge check FILE\` says everything that is wrong with a file, with line and column, without starting anything; \`edge\` is
+the alias that [operations.md](operations.md) begins with, or the bundle.
 
 - **Variables.** \`\${NAME}\` in a value is filled in from the environment, \`\${NAME:-default}\` has a default, \`$\${\` is
   a literal \`\${\`. A variable that is not set is an error. What came from a variable is never printed.

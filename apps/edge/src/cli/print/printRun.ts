@@ -32,12 +32,20 @@ export const printRun = Effect.fnUntraced(function* (
       })
     )
   )
-  if (last?.type !== "failed" && last?.type !== "cancelled") return
-  // At a terminal the last line has said it.
-  const said = !json && options.terminal && process.stderr.isTTY === true
+  const failure = badEnd(run.id, last, !json && options.terminal && process.stderr.isTTY === true)
+  if (failure !== undefined) return yield* failure
+})
+
+/** How a command ends whose run ended with that event. `said`: the reader of stderr has seen the printed event. */
+export const badEnd = (
+  id: string,
+  last: RunEventView | undefined,
+  said: boolean
+): CommandFailed | undefined => {
+  if (last?.type !== "failed" && last?.type !== "cancelled") return undefined
   const sentence =
     last.type === "failed"
-      ? `run ${run.id} failed: ${last.code}: ${last.message}`
-      : `run ${run.id} was cancelled: ${last.reason}`
-  return yield* new CommandFailed({ message: said ? "" : sentence, exitCode: ExitCode.runFailed })
-})
+      ? `run ${id} failed: ${last.code}: ${last.message}`
+      : `run ${id} was cancelled: ${last.reason}`
+  return new CommandFailed({ message: said ? "" : sentence, exitCode: ExitCode.runFailed })
+}

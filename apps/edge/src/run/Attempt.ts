@@ -25,6 +25,9 @@ export interface AttemptOwner {
 /** Acknowledge when this part of the window is used: often enough that a node never waits, seldom enough to cost nothing. */
 const ACK_PART = 4
 
+/** Repeats beyond those of a resumption that a node may send for one run; each costs the edge as much as an event. */
+const REPEATS = 1000
+
 export class Attempt implements AttemptSink {
   readonly number: number
   readonly claim: SlotClaim
@@ -44,6 +47,10 @@ export class Attempt implements AttemptSink {
   #unackedBytes = 0
   #sawDuplicate = false
   #ended = false
+  /** The newest event that came on the present link: what has not come again is not acknowledged there. */
+  #seenOnLink = 0
+  /** Events that may come again before the node is taken for broken. */
+  #repeatsLeft = REPEATS
   readonly #owner: AttemptOwner
 
   constructor(number: number, claim: SlotClaim, dispatchedAt: number, owner: AttemptOwner) {
@@ -69,8 +76,11 @@ export class Attempt implements AttemptSink {
   onEvent(seq: number, event: NodeRunEvent, bytes: number): void {
     if (this.over || this.#ended) return
     if (seq <= this.#lastSeq) {
-      this.#sawDuplicate = true
-      this.#owner.onDuplicate(this)
+      this.#repeated(seq)
+      return
+    }
+    if (this.orphaned) {
+      this.#afterTheEnd(seq, event, bytes)
       return
     }
     if (seq !== this.#lastSeq + 1) {
@@ -84,11 +94,10 @@ export class Attempt implements AttemptSink {
       return
     }
     this.#lastSeq = seq
+    this.#seenOnLink = seq
     this.#unackedBytes += bytes
-    const terminal = isTerminal(event)
-    if (terminal) this.#ended = true
-    if (!this.orphaned) this.#owner.onAttemptEvent(this, event, bytes)
-    else if (terminal) this.end()
+    if (isTerminal(event)) this.#ended = true
+    this.#owner.onAttemptEvent(this, event, bytes)
   }
 
   onReadEnd(): void {
@@ -118,6 +127,8 @@ export class Attempt implements AttemptSink {
     this.link = link
     this.handle = handle
     this.#ackedSeq = Math.max(this.#ackedSeq, afterSeq)
+    this.#seenOnLink = afterSeq
+    this.#repeatsLeft = this.#lastSeq - afterSeq + REPEATS
   }
 
   /** The link is down; whether the attempt goes on is for the run to decide. */
@@ -147,7 +158,7 @@ export class Attempt implements AttemptSink {
     if (this.over) return
     this.over = true
     if (this.link !== undefined) {
-      if (this.#lastSeq > this.#ackedSeq) this.#ack()
+      this.#ack()
       this.link.release(this.handle)
     }
     this.claim.release()
@@ -155,13 +166,33 @@ export class Attempt implements AttemptSink {
   }
 
   #ack(): void {
-    this.#ackedSeq = this.#lastSeq
-    this.#unackedBytes = 0
-    this.link?.ack(this.handle, this.#ackedSeq)
+    const seq = Math.min(this.#lastSeq, this.#seenOnLink)
+    if (seq <= this.#ackedSeq) return
+    this.#ackedSeq = seq
+    if (seq === this.#lastSeq) this.#unackedBytes = 0
+    this.link?.ack(this.handle, seq)
+  }
+
+  /** An event that the edge has: dropped, and acknowledged again with what else there is. */
+  #repeated(seq: number): void {
+    this.#sawDuplicate = true
+    this.#seenOnLink = Math.max(this.#seenOnLink, seq)
+    this.#owner.onDuplicate(this)
+    this.#repeatsLeft -= 1
+    if (this.#repeatsLeft >= 0) return
+    const message = `more than ${REPEATS} events of a run that had come before`
+    this.link?.end("protocol_error", message)
+  }
+
+  /** The run no longer listens, and rules that its node may have broken don't matter: only the end of it does. */
+  #afterTheEnd(seq: number, event: NodeRunEvent, bytes: number): void {
+    this.#lastSeq = seq
+    this.#seenOnLink = seq
+    this.#unackedBytes += bytes
+    if (isTerminal(event)) this.end()
   }
 
   #violate(message: string): void {
-    if (this.orphaned) return
     this.#owner.onViolation(this, message)
   }
 }

@@ -8,6 +8,9 @@ const MIN_LOG_BYTES = 32 * 1024
 /** Logs may use this part of the heap; windows, everything else and the collector need the rest. */
 const LOG_PART = 1 / 4
 
+/** Inputs of runs that go on may take this part: a run keeps its input until it ends, to be given to another node. */
+const INPUT_PART = 1 / 4
+
 /** Logs and windows together may use this part, when every reader stops and every window is full. */
 const WORST_PART = 5 / 8
 
@@ -16,6 +19,8 @@ export class RelayBudget {
   readonly #running: () => number
   /** Runs at once: more would not fit even if each held only its least log and its window. */
   readonly maxRuns: number
+  /** Bytes that the inputs of all runs may take. */
+  readonly maxInputBytes: number
   /** The limits of one run's relay at this moment. */
   readonly limits: RelayLimits
 
@@ -26,6 +31,7 @@ export class RelayBudget {
   constructor(heapBytes: number, limits: RelayLimits, runWindowBytes: number, running: () => number) {
     this.#bytes = heapBytes * LOG_PART
     this.#running = running
+    this.maxInputBytes = heapBytes * INPUT_PART
     this.maxRuns = Math.max(1, Math.floor((heapBytes * WORST_PART) / (MIN_LOG_BYTES + runWindowBytes)))
     const share = () => this.#share(limits.logBytes)
     this.limits = {

@@ -43,6 +43,8 @@ export class Run implements AttemptOwner {
   readonly relay: Relay
   /** How the last selection judged each node. */
   selection: () => ReadonlyArray<NodeVerdict> = () => noVerdicts
+  /** About what the input takes in memory, while the run has it. */
+  inputBytes = 0
   /** The reader of whoever submitted the run. */
   owner: RelayReader | undefined
   readonly #host: RunHost

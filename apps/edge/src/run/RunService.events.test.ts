@@ -70,6 +70,35 @@ describe("the event stream", () => {
     }).pipe(Effect.provide(fixture([record("a")])))
   )
 
+  it.effect("EV4 a node that left a gap gives its slot back with its answer, whatever its number", () =>
+    Effect.gen(function* () {
+      const registry = yield* NodeRegistry
+      const link = join(registry, "a")
+      const { run } = yield* submit()
+      const { sink } = link.last
+      sink.onEvent(1, started, 40)
+      sink.onEvent(3, text("x"), 40)
+      assert.strictEqual(link.cancels[0]?.code, "protocol_error")
+      assert.strictEqual(registry.entry("a")?.slotsInUse, 1)
+      sink.onEvent(4, text("late"), 999_999)
+      sink.onEvent(7, cancelled, 40)
+      assert.strictEqual(registry.entry("a")?.slotsInUse, 0)
+      assert.isFalse((yield* RunService.use((runs) => runs.get(run.id))).slotHeld)
+    }).pipe(Effect.provide(fixture([record("a")])))
+  )
+
+  it.effect("EV3 a node that repeats itself without end loses its link", () =>
+    Effect.gen(function* () {
+      const link = join(yield* NodeRegistry, "a")
+      yield* submit()
+      link.say(link.last, started)
+      for (let i = 0; i < 1000; i++) link.last.sink.onEvent(1, started, 40)
+      assert.isUndefined(link.ended)
+      link.last.sink.onEvent(1, started, 40)
+      assert.strictEqual(link.ended, "protocol_error")
+    }).pipe(Effect.provide(fixture([record("a")])))
+  )
+
   it.effect("waits with one alarm for all small acknowledgements, however many events come", () =>
     Effect.gen(function* () {
       const link = join(yield* NodeRegistry, "a")

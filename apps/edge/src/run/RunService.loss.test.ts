@@ -223,6 +223,31 @@ describe("a lost link", () => {
     }).pipe(Effect.provide(fixture([record("a")])))
   )
 
+  it.effect("acknowledges on the new link only what has come again there", () =>
+    Effect.gen(function* () {
+      const registry = yield* NodeRegistry
+      const runs = yield* RunService
+      const link = join(registry, "a")
+      const { run, reader } = yield* submit()
+      link.say(link.last, started)
+      for (let i = 0; i < 20; i++) link.say(link.last, text("0123456789"))
+      yield* lose(link)
+      const next = join(registry, "a")
+      const [answer] = runs.resume(registry.entry("a")!, next, [
+        { runId: run.id, attempt: 1, firstUnackedSeq: 2, lastSeq: 21 }
+      ])
+      if (answer?.resume !== true) throw new Error("the run was not resumed")
+      answer.attach(next.adopt(answer.sink))
+      read(reader)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(next.acks, [])
+      for (let seq = 2; seq <= 11; seq++) answer.sink.onEvent(seq, text("0123456789"), 40)
+      answer.sink.onReadEnd()
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(next.acks[next.acks.length - 1]?.seq, 11)
+    }).pipe(Effect.provide(fixture([record("a")])))
+  )
+
   it.effect("ND5 whose process is gone ends the run node_lost, at once when it registers again", () =>
     Effect.gen(function* () {
       const registry = yield* NodeRegistry

@@ -1,4 +1,5 @@
 import { assert, it } from "@effect/vitest"
+import { chatInput } from "@iop/platform-common/protocol/runInputText"
 import { Effect, Fiber, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { describe } from "vitest"
@@ -193,6 +194,19 @@ describe("refusal", () => {
       link.say(link.sent[0]!, started, completed)
       yield* submit()
     }).pipe(Effect.provide(fixture([record("a")], { heapBytes: 120 * 1024 })))
+  )
+
+  it.effect("RS6 as much input as the memory allows, and a single large one all the same", () =>
+    Effect.gen(function* () {
+      const link = join(yield* NodeRegistry, "a")
+      const large = { input: chatInput("x".repeat(600_000)) }
+      yield* submit(large)
+      const failure = yield* refused(submit(large))
+      assert.strictEqual(failure.code, "queue_full")
+      assert.match(failure.message, /the inputs of the runs that go on take 1 MiB, as much as the memory/)
+      link.say(link.last, started, completed)
+      yield* submit(large)
+    }).pipe(Effect.provide(fixture([record("a")], { heapBytes: 4 << 20 })))
   )
 
   it.effect("an input that no node can be sent fails the run", () =>

@@ -15,6 +15,7 @@ import type { Timers } from "../node/Timers.ts"
 import type { Attempt } from "./Attempt.ts"
 import type { Explanation } from "./Explanation.ts"
 import type { HeldRunAnswer, HeldRunClaim } from "./HeldRun.ts"
+import { inputBytes } from "./inputBytes.ts"
 import { RelayBudget } from "./RelayBudget.ts"
 import { Run } from "./Run.ts"
 import { type RunFailure, RunNotFound, RunRefused, TooLate } from "./RunFailure.ts"
@@ -26,7 +27,7 @@ import type { RunOperations } from "./RunOperations.ts"
 import { RunQueue } from "./RunQueue.ts"
 import type { NodeVerdict, RunSpec } from "./RunSpec.ts"
 import type { RunTracing } from "./RunTracing.ts"
-import { drainingFailure, memoryFailure, refusal } from "./refusal.ts"
+import { drainingFailure, refusal, tooManyRuns, tooMuchInput } from "./refusal.ts"
 import { newRunId } from "./runId.ts"
 import { SessionAffinity } from "./SessionAffinity.ts"
 import { watchCircuits } from "./watchCircuits.ts"
@@ -61,6 +62,8 @@ export const makeRunService = (
   /** Attempts with events that are worth no acknowledgement of their own. */
   const unacknowledged = new Set<Attempt>()
   let dispatches = 0
+  /** Bytes of the inputs of all live runs. */
+  let inputs = 0
   let draining = false
   let pumpScheduled = false
   const idle: Array<() => void> = []
@@ -192,6 +195,7 @@ export const makeRunService = (
     delivering: circuits.delivering,
     finished: (run) => {
       live.delete(run)
+      inputs -= run.inputBytes
       history.ended(run)
       const ended = run.snapshot()
       observer.finished(ended)
@@ -223,11 +227,15 @@ export const makeRunService = (
     const selection = select(registry.all(), need, at)
     const failure = refusalOf(need, selection, at, waits)
     if (failure !== undefined) return refuse(spec, failure)
-    if (budget.full) return refuse(spec, memoryFailure(budget.maxRuns))
+    if (budget.full) return refuse(spec, tooManyRuns(budget.maxRuns))
+    const bytes = inputBytes(spec.input)
+    if (inputs > 0 && inputs + bytes > budget.maxInputBytes) return refuse(spec, tooMuchInput(inputs))
     const id = newRunId(Date.now())
     const run = new Run(id, spec, host, tracing.start(id, spec))
     history.add(run)
     live.add(run)
+    inputs += bytes
+    run.inputBytes = bytes
     observer.submitted(spec)
     if (waits || selection.chosen === undefined || !dispatchTo(run, need, selection.chosen, selection, at)) {
       remember(run, need, selection, at)
@@ -276,7 +284,8 @@ export const makeRunService = (
       history.list(filter?.active, filter?.limit ?? DEFAULT_LIST).map((run) => run.snapshot()),
     read: (runId, after = 0) =>
       Effect.flatMap(found(runId), (run) => {
-        const reader = run.relay.reader(after, false)
+        // Nobody has seen what has not come: such a reader begins with what comes next.
+        const reader = run.relay.reader(Math.min(after, run.relay.lastSeq), false)
         return reader === undefined
           ? Effect.fail(new TooLate({ runId, after, oldest: run.relay.firstSeq }))
           : Effect.succeed(reader)

@@ -18,9 +18,17 @@ export const drainingFailure: RunFailure = {
 }
 
 /** The edge has as many runs as it can hold the events of. */
-export const memoryFailure = (runs: number): RunFailure => ({
+export const tooManyRuns = (runs: number): RunFailure => ({
   code: "queue_full",
   message: `${runs} runs go on, as many as the memory of this edge allows`,
+  retryable: true,
+  retryAfterMs: RETRY_AFTER_MS
+})
+
+/** The inputs of the runs that go on take all the room there is for them. */
+export const tooMuchInput = (bytes: number): RunFailure => ({
+  code: "queue_full",
+  message: `the inputs of the runs that go on take ${Math.round(bytes / 1024 / 1024)} MiB, as much as the memory of this edge allows`,
   retryable: true,
   retryAfterMs: RETRY_AFTER_MS
 })

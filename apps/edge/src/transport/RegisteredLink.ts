@@ -75,6 +75,8 @@ export class RegisteredLink implements NodeLink, BeatingLink {
   #reading = false
   #ackScheduled = false
   #nonce = 0
+  /** Pings that were not answered yet: their answers were asked for and cost the node nothing. */
+  #pingsOut = 0
   #over = false
 
   constructor(host: LinkHost, connection: FrameConnection, identity: LinkIdentity) {
@@ -174,6 +176,7 @@ export class RegisteredLink implements NodeLink, BeatingLink {
 
   ping(): void {
     this.#nonce = (this.#nonce + 1) >>> 0
+    this.#pingsOut += 1
     const frame = encodePing(this.#nonce)
     this.#send(() => this.#connection.send(frame, "control"))
   }
@@ -247,6 +250,10 @@ export class RegisteredLink implements NodeLink, BeatingLink {
     if (frame.kind === "run_event") {
       const taken = this.#routes.deliver(frame.handle, frame.seq, frame.event, bytes.length)
       if (!taken) this.#strayEvent(frame.handle, now)
+      return
+    }
+    if (frame.kind === "pong" && this.#pingsOut > 0) {
+      this.#pingsOut -= 1
       return
     }
     if (!this.#budget.spend(bytes.length, now)) {

@@ -33,10 +33,15 @@ interface Probe {
 export const sameBootId = (a: Uint8Array, b: Uint8Array): boolean =>
   a.length === b.length && timingSafeEqual(a, b)
 
+/** An incumbent that answered is not asked again so soon: newcomers by the thousand must not keep it busy. */
+const PROBE_REST_MS = 1000
+
 export class Takeovers {
   readonly #timers: Timers["Service"]
   readonly #probeMs: number
   readonly #probes = new Map<string, Probe>()
+  /** When an incumbent last answered a probe, by node. */
+  readonly #answered = new Map<string, { readonly incumbent: Incumbent; readonly at: number }>()
 
   /** @param probeMs how long the incumbent may take to answer */
   constructor(timers: Timers["Service"], probeMs: number) {
@@ -51,6 +56,11 @@ export class Takeovers {
 
   /** The newcomer wants the identity of a connected node. */
   ask(record: NodeRecord, incumbent: Incumbent, newcomer: Newcomer): void {
+    const answered = this.#answered.get(record.id)
+    if (answered?.incumbent === incumbent && this.#timers.now() - answered.at < PROBE_REST_MS) {
+      newcomer.refuse(incumbent.remote)
+      return
+    }
     const present = this.#probes.get(record.id)
     if (present !== undefined) {
       if (!sameBootId(present.newcomer.bootId, newcomer.bootId)) {
@@ -77,13 +87,17 @@ export class Takeovers {
 
   /** The node lost its link: whoever waits gets in. */
   incumbentGone(nodeId: string): void {
+    this.#answered.delete(nodeId)
     this.#take(nodeId)?.admit()
   }
 
   #probe(record: NodeRecord, incumbent: Incumbent, newcomer: Newcomer): void {
     let cancelTimer = () => {}
     let stopped = false
-    const answered = () => this.refuseWaiting(record.id, incumbent.remote)
+    const answered = () => {
+      this.#answered.set(record.id, { incumbent, at: this.#timers.now() })
+      this.refuseWaiting(record.id, incumbent.remote)
+    }
     const probe: Probe = {
       newcomer,
       stop: () => {

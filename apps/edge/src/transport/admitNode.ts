@@ -73,10 +73,13 @@ export const admitNode = (
 const agentText = (request: RegisterRequest): string =>
   boundedText(`${request.agentName || "unnamed"}/${request.agentVersion || "0"}`, MAX_AGENT)
 
-/** The held runs as claims; a run that is named twice counts once, by its first claim. */
+/** The held runs as claims; an attempt that is named twice counts once. */
 const distinct = (held: ReadonlyArray<HeldRun>): ReadonlyArray<HeldRun> => {
   const seen = new Set<string>()
-  return held.filter((run) => !seen.has(run.runId) && seen.add(run.runId))
+  return held.filter(({ runId, attempt }) => {
+    const key = `${attempt} ${runId}`
+    return !seen.has(key) && seen.add(key)
+  })
 }
 
 const decide = (link: RegisteredLink, run: HeldRun, answer: HeldRunAnswer | undefined) => {

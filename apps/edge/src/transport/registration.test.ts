@@ -138,7 +138,7 @@ it("RG6 a second box with a copied token is refused as long as the first answers
   await using edge = await startEdge()
   const incumbent = await edge.node("tower")
   const link = await edge.link("tower")
-  for (let attempt = 0; attempt < 5; attempt++) {
+  for (let attempt = 0; attempt < 30; attempt++) {
     const copy = await edge.connect()
     const { result } = await copy.handshake({ token: tokenOf("tower") })
     expect(result.value).toMatchObject({
@@ -152,7 +152,9 @@ it("RG6 a second box with a copied token is refused as long as the first answers
   expect(incumbent.end).toBeUndefined()
   expect(edge.registry.find("tower")?.link).toBe(link)
   expect(edge.runs.lost).toEqual([])
-  expect(edge.count("registration:already_connected")).toBe(5)
+  expect(edge.count("registration:already_connected")).toBe(30)
+  // Asked about once a second, however often newcomers come, and its answers are not held against it.
+  expect(incumbent.pings).toBeLessThan(30)
 })
 
 describe("RG7 the incumbent is frozen", () => {

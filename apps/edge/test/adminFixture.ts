@@ -63,7 +63,6 @@ export const adminFixture = (records: ReadonlyArray<NodeRecord>, options: AdminF
       const surface = yield* makeAdminSurface(edge, {
         maxBody: 4096,
         sseCommentMs: 10_000,
-        writeDeadlineMs: 30_000,
         ...options.admin
       })
       const keys = Object.entries(options.keys ?? {}).map(([name, key]) => ({

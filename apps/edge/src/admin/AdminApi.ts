@@ -79,7 +79,7 @@ const Runs = HttpApiGroup.make("runs")
       query: {
         active: Schema.optionalKey(Schema.Literals(["true", "false"])),
         limit: Schema.optionalKey(
-          Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 10_000 }))
+          Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1_000 }))
         )
       },
       success: Schema.Struct({ runs: Schema.Array(RunView) }),

@@ -208,7 +208,9 @@ describe("a watched run", () => {
       yield* answering(link)
       assert.match(yield* stream.until('"completed"'), /"text":"hel"/)
     }).pipe(
-      Effect.provide(adminFixture([record("a")], { admin: { sseCommentMs: 100, writeDeadlineMs: 10 } }))
+      Effect.provide(
+        adminFixture([record("a")], { admin: { sseCommentMs: 100 }, listener: { writeDeadlineMs: 10 } })
+      )
     )
   )
 })

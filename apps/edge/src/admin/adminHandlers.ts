@@ -21,8 +21,6 @@ export interface AdminOptions {
   readonly maxBody: number
   /** Milliseconds of silence before a stream gets a comment. */
   readonly sseCommentMs: number
-  /** A caller that takes no byte of a stream for this many milliseconds is cut off. */
-  readonly writeDeadlineMs: number
 }
 
 const readEmpty = bodyDecoder(Schema.Struct({}))
@@ -158,11 +156,6 @@ const eventStream = (
   headers: Readonly<Record<string, string>> = {}
 ): HttpServerResponse.HttpServerResponse => {
   const response = NodeHttpServerRequest.toServerResponse(request) as ServerResponse
-  // A silent run is no fault of its caller: only one who leaves something untaken for so long is cut off. The next write
-  // starts the clock again.
-  response.setTimeout(options.writeDeadlineMs, () => {
-    if (response.writableLength > 0) response.destroy()
-  })
   // Nothing pulls a stream that could not be answered any more: its reader is left all the same.
   if (response.closed) reader.close()
   else response.once("close", reader.close)

@@ -41,13 +41,13 @@ const open = Effect.fnUntraced(function* (config: EdgeConfig, limits: Connection
     { runs, registry, timers },
     {
       maxBody: config.http.max_body,
-      sseCommentMs: Duration.toMillis(config.http.sse_comment),
-      writeDeadlineMs: Duration.toMillis(config.runs.consumer_timeout)
+      sseCommentMs: Duration.toMillis(config.http.sse_comment)
     }
   )
   const ops = makeOpsSurface({ draining: runs.draining, metrics: metrics.page })
   const shared = {
     ...timeouts,
+    writeDeadlineMs: Duration.toMillis(config.runs.consumer_timeout),
     hosts: config.listen.http.hosts,
     keys: makeApiKeys(config),
     observe: metrics.http

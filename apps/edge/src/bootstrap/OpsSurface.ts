@@ -20,6 +20,14 @@ export const makeOpsSurface = (sources: OpsSources): HttpSurface => {
       { error: { code: problem.code, message: problem.message } },
       retryAfterSeconds(problem)
     )
+  // Whoever asks while the page is being made gets the same page.
+  let page: ReturnType<OpsSources["metrics"]> | undefined
+  const metrics = () => {
+    page ??= sources.metrics().finally(() => {
+      page = undefined
+    })
+    return page
+  }
   return {
     name: "ops",
     owns: () => true,
@@ -54,7 +62,7 @@ export const makeOpsSurface = (sources: OpsSources): HttpSurface => {
         if (sources.draining()) answer(503, json, `{"ready":false,"why":"the edge is stopping"}\n`)
         else answer(200, json, `{"ready":true}\n`)
       } else {
-        sources.metrics().then(
+        metrics().then(
           ({ body, contentType }) => answer(200, contentType, body),
           () => {
             const message = `the metrics could not be collected, request ${context.requestId}`

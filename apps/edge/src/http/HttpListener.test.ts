@@ -1,12 +1,14 @@
 // The listener over real sockets: what it lets through, and what it ends by itself.
 import { connect, type Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope } from "effect"
+import { Deferred, Effect, Exit, Fiber, Redacted, Scope } from "effect"
 import { makeApiKeys } from "./ApiKeys.ts"
 import { type HttpListenerOptions, type HttpSurface, listenHttp, writeProblem } from "./HttpListener.ts"
 import { readJson } from "./readJson.ts"
 
 const LIMIT = 1000
+/** More than the sockets of both sides take by themselves. */
+const LARGE = 16 * 1024 * 1024
 
 /** Reads JSON and says what it read; `/open` is answered with a stream that never ends. */
 const surface: HttpSurface = {
@@ -17,6 +19,10 @@ const surface: HttpSurface = {
   handle: (request, response, context) => {
     context.route = "/test"
     if (request.url === "/broken") throw new Error("secret detail")
+    if (request.url === "/large") {
+      response.end(Buffer.alloc(LARGE))
+      return
+    }
     if (request.url === "/open") {
       response.writeHead(200, { "content-type": "text/event-stream" })
       response.write(": open\n\n")
@@ -145,6 +151,89 @@ describe("an HTTP listener", () => {
           `200 {"caller":"test","body":3}`
         ]
       )
+    })
+  )
+
+  it.live(
+    "HT14 refuses the request after the sixteenth that waits, in its place, and answers none after it",
+    () =>
+      Effect.gen(function* () {
+        const { host, open } = yield* listening()
+        const socket = yield* open
+        socket.write(
+          Array.from({ length: 400 }, (_, at) => `GET /?${at} HTTP/1.1\r\nHost: ${host}\r\n\r\n`).join("")
+        )
+        const answers = (yield* heard(socket)).split(/(?=HTTP\/1\.1)/)
+        assert.strictEqual(answers.length, 18)
+        for (const answer of answers.slice(0, 17)) {
+          assert.match(answer, /^HTTP\/1\.1 200 [\s\S]*\{"caller":"test"\}$/)
+        }
+        assert.match(
+          answers[17] ?? "",
+          /^HTTP\/1\.1 429 [\s\S]*\r\nconnection: close\r\n[\s\S]*\{"refused":"too_many_requests"\}$/i
+        )
+      })
+  )
+
+  it.live("HT14 works on one request of a connection at a time", () =>
+    Effect.gen(function* () {
+      const reached: Array<string> = []
+      const counted: HttpSurface = {
+        ...surface,
+        handle: (request, response, context) => {
+          reached.push(request.url ?? "")
+          surface.handle(request, response, context)
+        }
+      }
+      const { host, open } = yield* listening({ surfaces: [counted] })
+      const socket = yield* open
+      const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: ${host}\r\n\r\n`
+      socket.write(get("/open") + get("/second"))
+      yield* hears(socket, ": open")
+      const other = yield* open
+      other.write(get("/third"))
+      yield* hears(other, `{"caller":"test"}`)
+      assert.deepStrictEqual(reached, ["/open", "/third"])
+    })
+  )
+
+  it.live("HT5 cuts off whoever takes nothing of an answer", () =>
+    Effect.gen(function* () {
+      const cut = yield* Deferred.make<number>()
+      const { host, open } = yield* listening({
+        writeDeadlineMs: 50,
+        observe: ({ status }) => Deferred.doneUnsafe(cut, Effect.succeed(status))
+      })
+      const silent = yield* open
+      silent.write(`GET /open HTTP/1.1\r\nHost: ${host}\r\n\r\n`)
+      yield* hears(silent, ": open")
+      const stalled = yield* open
+      stalled.pause()
+      // Half a request more gains nothing.
+      stalled.write(`GET /large HTTP/1.1\r\nHost: ${host}\r\n\r\nGET / HT`)
+      assert.strictEqual(yield* Deferred.await(cut), 200)
+      const taking = yield* open
+      taking.write(`GET /large HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)
+      assert.isAbove((yield* heard(taking)).length, LARGE)
+      assert.isFalse(silent.closed)
+    })
+  )
+
+  it.live("HT2 says continue only to a request that may send its body", () =>
+    Effect.gen(function* () {
+      const { host, open } = yield* listening({
+        keys: makeApiKeys({ api_keys: [{ name: "ada", key: Redacted.make("k".repeat(32)) }] })
+      })
+      const head = (key: string) =>
+        `POST / HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: 1\r\nExpect: 100-continue\r\n\r\n`
+      const stranger = yield* open
+      stranger.write(head("wrong"))
+      assert.match(yield* heard(stranger), /^HTTP\/1\.1 401 /)
+      const known = yield* open
+      known.write(head("k".repeat(32)))
+      assert.match(yield* hears(known, "\r\n\r\n"), /^HTTP\/1\.1 100 Continue\r\n\r\n$/)
+      known.write("7")
+      assert.include(yield* hears(known, "}"), `{"caller":"ada","body":7}`)
     })
   )
 

@@ -1,12 +1,13 @@
 // An HTTP listener of the edge: it binds, bounds every connection in time, checks each request before anything of its
 // body is read, and gives it to the surface that owns its path. What a request means is the surface's business.
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { AddressInfo, Socket } from "node:net"
 import { Effect, type Scope } from "effect"
 import { type ApiKeys, open } from "./ApiKeys.ts"
 import { HttpProblem } from "./HttpProblem.ts"
 import { type HostRule, hostAllowed, originAllowed } from "./hostCheck.ts"
 import { ListenError, listenReason, wantsAnotherPort } from "./ListenError.ts"
+import { MAX_WAITING, makeRequestLine, type RequestLine } from "./RequestLine.ts"
 import { checkDeclaredLength, checkJsonType } from "./readJson.ts"
 import { requestId } from "./requestId.ts"
 
@@ -14,6 +15,7 @@ import { requestId } from "./requestId.ts"
 const CHECK_CLOCKS_MS = 1000
 /** What is still being written when the listener closes gets this long. */
 const CLOSE_GRACE_MS = 250
+const WRITE_DEADLINE_MS = 30_000
 
 /** What is known about a request when its surface gets it. */
 export interface RequestContext {
@@ -60,6 +62,8 @@ export interface HttpListenerOptions {
   readonly headersTimeoutMs: number
   /** Milliseconds, for the whole request. */
   readonly bodyTimeoutMs: number
+  /** A caller that takes no byte of an answer for this many milliseconds is cut off. 30,000 by default. */
+  readonly writeDeadlineMs?: number
   /** Bytes. */
   readonly maxBody: number
   /** Connections at once; further ones are closed at once. */
@@ -80,6 +84,7 @@ export const listenHttp = (
   Effect.map(
     Effect.acquireRelease(
       Effect.callback<ReturnType<typeof createServer>, ListenError>((resume) => {
+        const line = makeRequestLine()
         const server = createServer(
           {
             headersTimeout: options.headersTimeoutMs,
@@ -87,8 +92,11 @@ export const listenHttp = (
             connectionsCheckingInterval: CHECK_CLOCKS_MS,
             noDelay: true
           },
-          (request, response) => receive(options, request, response)
+          (request, response) => receive(options, line, request, response)
         )
+        // Without this listener node:http says "continue" before anybody has looked at the request.
+        server.on("checkContinue", (request, response) => receive(options, line, request, response, true))
+        server.setTimeout(options.writeDeadlineMs ?? WRITE_DEADLINE_MS, (socket) => endIdle(line, socket))
         if (options.maxConnections !== undefined) server.maxConnections = options.maxConnections
         server.on("clientError", answerBrokenClient)
         server.on("drop", (dropped) => options.onRefused?.(dropped?.remoteAddress ?? "unknown"))
@@ -123,9 +131,18 @@ export const listenHttp = (
     }
   )
 
+/**
+ * Nothing has come or gone on the connection for a while. Waiting for an answer is no fault of the caller, leaving one
+ * untaken is; and a connection on which nobody asks anything ends too. The next byte starts the clock again.
+ */
+const endIdle = (line: RequestLine, socket: Socket): void => {
+  if (socket.writableLength > 0 || !line.busy(socket)) socket.destroy()
+}
+
 /** A request that node:http itself refuses: too slow, too long, no HTTP. */
 const answerBrokenClient = (error: NodeJS.ErrnoException, socket: import("node:stream").Duplex) => {
-  if (!socket.writable || error.code === "ECONNRESET") {
+  // Whoever has not taken the answer before would not take this one, and must not gain time by half a request.
+  if (!socket.writable || socket.writableLength > 0 || error.code === "ECONNRESET") {
     socket.destroy()
     return
   }
@@ -148,7 +165,14 @@ const answerBrokenClient = (error: NodeJS.ErrnoException, socket: import("node:s
 
 const known = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
 
-const receive = (options: HttpListenerOptions, request: IncomingMessage, response: ServerResponse): void => {
+/** `waits`: the caller sends the body once it is told to continue. */
+const receive = (
+  options: HttpListenerOptions,
+  line: RequestLine,
+  request: IncomingMessage,
+  response: ServerResponse,
+  waits = false
+): void => {
   const startedAt = performance.now()
   const id = requestId(request.headers["x-request-id"])
   const context: { requestId: string; caller: string; keyed: boolean; route: string } = {
@@ -173,24 +197,36 @@ const receive = (options: HttpListenerOptions, request: IncomingMessage, respons
   const path = pathOf(request.url)
   const surface = path === undefined ? undefined : options.surfaces.find((candidate) => candidate.owns(path))
   const refuse = surface?.refuse ?? refusePlainly
-  try {
-    const problem = inspect(options, surface, path ?? "", request, context)
-    if (problem !== undefined) {
-      refuse(response, problem, id)
-      return
+  const answer = () => {
+    try {
+      const problem = inspect(options, surface, path ?? "", request, context)
+      if (problem !== undefined) {
+        refuse(response, problem, id)
+        return
+      }
+      if (waits) response.writeContinue()
+      surface?.handle(request, response, context)
+    } catch {
+      // Unknown defects show their request id and nothing else; the surface logs what it knows.
+      if (response.headersSent) response.destroy()
+      else
+        refuse(
+          response,
+          new HttpProblem({ status: 500, code: "internal", message: `internal error, request ${id}` }),
+          id
+        )
     }
-    surface?.handle(request, response, context)
-  } catch {
-    // Unknown defects show their request id and nothing else; the surface logs what it knows.
-    if (response.headersSent) response.destroy()
-    else
-      refuse(
-        response,
-        new HttpProblem({ status: 500, code: "internal", message: `internal error, request ${id}` }),
-        id
-      )
   }
+  line.enter(request, response, answer, () => refuse(response, tooManyAhead(), id))
 }
+
+const tooManyAhead = (): HttpProblem =>
+  new HttpProblem({
+    status: 429,
+    code: "too_many_requests",
+    message: `more than ${MAX_WAITING} requests wait on this connection; read the answers before you send more`,
+    close: true
+  })
 
 const pathOf = (url: string | undefined): string | undefined => {
   if (url === undefined || !url.startsWith("/")) return undefined

@@ -14,7 +14,7 @@ export const runsCommand = Command.make(
       Flag.withDescription("only runs that have not ended"),
       Flag.withDefault(false)
     ),
-    limit: wholeNumberFlag("limit", { what: "number of runs", minimum: 1, maximum: 10_000 }).pipe(
+    limit: wholeNumberFlag("limit", { what: "number of runs", minimum: 1, maximum: 1_000 }).pipe(
       Flag.withDescription("how many at most"),
       Flag.withDefault(20)
     ),

@@ -50,6 +50,17 @@ describe("a JSON body", () => {
     }
   })
 
+  it("HT1 finds the place in a body of megabytes", () => {
+    const what = "400 the request's body is not valid JSON"
+    const length = 16 * 1024 * 1024
+    assert.strictEqual(problem(bytes(`["${"a".repeat(length)}`)), `${what}: it ends too early`)
+    assert.strictEqual(
+      problem(bytes(`["${"\\n".repeat(length / 2)}\n`)),
+      `${what} at line 1, column ${length + 3}`
+    )
+    assert.strictEqual(problem(bytes(`${"\n".repeat(length)}x`)), `${what} at line ${length + 1}, column 1`)
+  })
+
   it("is UTF-8 or nothing", () => {
     assert.strictEqual(problem(Uint8Array.of(0x22, 0xff, 0x22)), "400 the request's body is not valid UTF-8")
   })
@@ -90,6 +101,13 @@ describe("the type of a body", () => {
       checkJsonType(withHeaders({ "content-type": "application/json", "content-encoding": "gzip" }))?.status,
       415
     )
+  })
+
+  it("HT2 is not wrapped in another transfer coding than chunked", () => {
+    const coded = (coding: string) =>
+      checkJsonType(withHeaders({ "content-type": "application/json", "transfer-encoding": coding }))?.status
+    assert.isUndefined(coded("chunked"))
+    assert.strictEqual(coded("gzip, chunked"), 415)
   })
 
   it("HT3 is no longer than the limit, as far as it says so itself", () => {

@@ -39,6 +39,15 @@ export const checkJsonType = (request: IncomingMessage): HttpProblem | undefined
       message: "the request's body is compressed; send it as it is"
     })
   }
+  const transfer = request.headers["transfer-encoding"]
+  if (transfer !== undefined && transfer.trim().toLowerCase() !== "chunked") {
+    return new HttpProblem({
+      status: 415,
+      code: "unsupported_media_type",
+      message: "the request's Transfer-Encoding is more than chunked; send the body as it is",
+      close: true
+    })
+  }
   return undefined
 }
 
@@ -146,10 +155,17 @@ export const parseJson = (body: Uint8Array, maxValues: number = MAX_VALUES): unk
 /** The place of a syntax error, without any of the text around it. */
 const placeIn = (text: string, offset: number): string => {
   if (offset >= text.length) return ": it ends too early"
-  const before = text.slice(0, offset)
-  return ` at line ${before.split("\n").length}, column ${before.length - before.lastIndexOf("\n")}`
+  let line = 1
+  let start = 0
+  for (let at = 0; at < offset; at++) {
+    if (text.charCodeAt(at) !== LINE_FEED) continue
+    line += 1
+    start = at + 1
+  }
+  return ` at line ${line}, column ${offset - start + 1}`
 }
 
+const LINE_FEED = 0x0a
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 

@@ -55,7 +55,8 @@ export const soak = async ({ minutes, seed, say }: SoakOptions): Promise<SoakRes
       consumer_timeout: `${CONSUMER_TIMEOUT_MS}ms`,
       queue_timeout: "20s",
       queue_limit: 1_000,
-      history: 500,
+      // A run that is left to itself is asked for later, when hundreds of others have ended.
+      history: 20_000,
       circuit: { open_for: "500ms" }
     },
     log: { level: "info" }

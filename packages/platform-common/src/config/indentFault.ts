@@ -29,7 +29,7 @@ const openColumns = (lines: ReadonlyArray<string>, index: number, indent: number
     while ((open.at(-1) ?? -1) >= own) open.pop()
     open.push(...startsOf(line, own))
   }
-  // What is left of the line can only be the map or list around it, unless nothing else is.
+  // Of the columns left of the line the nearest can be meant, of those right of it any.
   const outer = open.filter((column) => column < indent).at(-1)
   return open.filter((column) => column > indent || column === outer || column === indent)
 }

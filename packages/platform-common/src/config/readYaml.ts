@@ -96,7 +96,8 @@ export const readYaml = (text: string): YamlText | ReadonlyArray<SyntaxProblem> 
   const sourceLines = text.split("\n")
   // Lines whose other faults only follow from an indentation.
   const explained = new Set<number>()
-  for (const { code, pos } of faults) {
+  // Each looks at all lines above it: as many as are shown, not as many as a file can have.
+  for (const { code, pos } of faults.slice(0, MAX_SYNTAX_PROBLEMS)) {
     if (code !== "BAD_INDENT" && code !== "MISSING_CHAR" && code !== "BLOCK_AS_IMPLICIT_KEY") continue
     const { line } = placeOf(pos[0])
     const indent = indentFault(sourceLines, code, line)

@@ -217,9 +217,11 @@ describe("edge check", () => {
     "nodes:",
     "  - id: tower",
     "    token: ''",
+    "    adapters: [{ name: mock, type: mock }]",
     "  - id: laptop",
     "    token: 12345",
     "    runtime: { slots: four }",
+    "    adapters: [{ name: mock, type: mock }]",
     "runs: { idle_timeout: 30 }",
     ""
   ].join("\n")
@@ -229,7 +231,7 @@ describe("edge check", () => {
     expect(code).toBe(2)
     expect(lines.length).toBe(7)
     const places = lines.map((line) => Number(/edge\.yaml:(\d+):/.exec(line)?.[1]))
-    expect(places).toEqual([1, 1, 2, 5, 7, 8, 9])
+    expect(places).toEqual([1, 1, 2, 5, 8, 9, 11])
     noCrash(output)
     const port = await freePort()
     const file = folder.write(

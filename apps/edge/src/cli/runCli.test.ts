@@ -29,6 +29,11 @@ describe("the exit code of a command", () => {
     assert.strictEqual(endOf(Exit.fail(failedBy(problem("node_lost")))).message, "edge: what it is")
     assert.strictEqual(endOf(Exit.fail(configFailed("edge.yaml:1:2  x: y"))).message, "edge.yaml:1:2  x: y")
     assert.strictEqual(endOf(Exit.fail(new CommandFailed({ message: "", exitCode: 1 }))).message, "")
+    const hostile = new EdgeProblem({
+      code: "adapter_error",
+      message: "\u001b]0;mine\u0007\u001b[2J\u202egone"
+    })
+    assert.strictEqual(endOf(Exit.fail(failedBy(hostile))).message, "edge: ␛]0;mine␇␛[2J\ufffdgone")
     const fault = endOf(Exit.die(new Error("broken")))
     assert.strictEqual(fault.code, 1)
     assert.match(fault.message, /^internal error, please report it:\n[\s\S]*broken/)

@@ -5,6 +5,7 @@ import { CliConfig, CliError, CliOutput, Command, GlobalFlag } from "effect/cli"
 import { CommandFailed, ExitCode } from "./CommandFailed.ts"
 import { edgeCommand } from "./edgeCommand.ts"
 import { stdoutClosed, watchStdout, whenStdoutCloses } from "./output.ts"
+import { safeText } from "./print/safeText.ts"
 import { ProcessSignals, Signals } from "./Signals.ts"
 import { VERSION } from "./version.ts"
 
@@ -30,7 +31,8 @@ export const endOf = (
   const error = Cause.squash(exit.cause)
   if (error instanceof CommandFailed) {
     const sentence = error.message === "" || error.bare === true ? error.message : `edge: ${error.message}`
-    return { code: error.exitCode, message: sentence }
+    // A node's or an edge's words may be in it: they must not steer the terminal.
+    return { code: error.exitCode, message: safeText(sentence) }
   }
   // effect/cli has said what is wrong already.
   if (CliError.isCliError(error)) return { code: ExitCode.usage, message: "" }
